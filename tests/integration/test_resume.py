@@ -64,6 +64,13 @@ def test_nothing_to_resume_is_2(shop):
     assert len(calls(shop)) == 1
 
 
+def test_last_is_the_newest_unfinished_run_of_the_file(shop, unfinished):
+    run_id = unfinished()
+    assert shop.run(TEXT, "--set", "name=other").json["run_id"] != run_id
+    done = shop.run(TEXT, "--resume", "last")
+    assert (done.code, done.json["run_id"]) == (0, run_id)
+
+
 def test_a_resumed_run_comes_to_what_an_undisturbed_one_comes_to(shop, unfinished):
     run_id = unfinished()
     done = shop.run(TEXT, "--resume")

@@ -17,6 +17,7 @@ from ..pipeline.ledger_path import without_password
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.slots import ledger_slot
 from ..plan.sections import Budget, Pipeline
+from ..resume.named_runs import LAST
 from ..resume.open_runs import RunCommand
 from ..run.request import Request, RunOutcome
 from ..stream.opening_context import opening
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     is_flag=False,
     flag_value="",
     metavar="[RUN_ID]",
-    help="Resume the newest unfinished run of this file and name, or the run with this id.",
+    help="Resume the newest unfinished run of this file and name (also: last), or the run with this id.",
 )
 @click.option("--retry-failed", is_flag=True, help="With --resume: judge the failed subjects again.")
 @click.option(
@@ -126,6 +127,8 @@ def run(
         file, resume = Path(resume), ""
     if file is None:
         raise click.UsageError("Missing argument 'FILE': dicast run FILE")
+    if resume == LAST:  # the newest unfinished run, as without a value
+        resume = ""
     refuse_combinations(click.get_current_context().params)
     if primary is not None and not metric_lines:
         raise click.UsageError("--primary applies to METRIC lines; add --metric-lines")
