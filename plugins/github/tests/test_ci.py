@@ -217,6 +217,15 @@ def test_a_test_report_replaces_an_older_report_and_no_other_file(folder):
     assert [ci(folder, "fails.yaml", "--junit", "j.xml").returncode for _ in range(2)] == [1, 1]
 
 
+def test_a_disabled_run_has_a_test_report_with_one_skipped_case(folder):
+    assert ci(folder, "fails.yaml", "--junit", "j.xml", DICAST_DISABLED="1").returncode == 0
+    root = ET.parse(folder / "j.xml").getroot()
+    assert (root.get("tests"), root.get("skipped"), root.get("failures")) == ("1", "1", "0")
+    (skipped,) = root.iter("skipped")
+    assert skipped.get("message") == "DICAST_DISABLED is set: nothing was read, and the gate has no answer"
+    assert ci(folder, "fails.yaml", "--junit", "j.xml").returncode == 1, "the report is replaced"
+
+
 def test_a_suite_has_a_summary_of_each_experiment(folder):
     suite = PIPELINE % 0.4 + "experiments: {a: {}, b: {set: {gate.min_score: 0.9}}}\n"
     (folder / "suite.yaml").write_text(suite)

@@ -25,7 +25,7 @@ from dicast.toolkit.printable import one_line
 from .annotations import data, of_problems
 from .comment import FORK, Comment, read_documents, write_progress
 from .junit import BEGINS as JUNIT_BEGINS
-from .junit import merge_reports
+from .junit import merge_reports, write_skipped
 from .summary import append
 
 JUNIT = "dicast-junit.xml"
@@ -240,11 +240,14 @@ def _run(file: Path, junit: str | None, options: _Options, *sinks: Mapping[str, 
     AtomicFile(path, replaces=JUNIT_BEGINS).discard()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return _run_with(file, options, *sinks, _report(str(Path(folder, "${experiment:-run}.xml"))))
+            exit_code = _run_with(file, options, *sinks, _report(str(Path(folder, "${experiment:-run}.xml"))))
         finally:
             reports = sorted(Path(folder).rglob("*.xml"), key=lambda report: report.stat().st_mtime_ns)
             if reports:
                 merge_reports(reports, path)
+        if not exit_code and not reports:  # a later step of the job may need the file
+            write_skipped(path, file.stem, _unjudged(exit_code))
+        return exit_code
 
 
 def _report(path: str) -> Mapping[str, object]:

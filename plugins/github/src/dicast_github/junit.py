@@ -29,6 +29,22 @@ def merge_reports(reports: Sequence[Path], path: Path) -> None:
         file.commit()
 
 
+def write_skipped(path: Path, name: str, reason: str) -> None:
+    """Write the report of a run that judged nothing to the file at *path*: one skipped case with the *reason*.
+
+    :raises OSError: if the file cannot be written.
+    :raises ConfigError: if the file has other content than a report.
+    """
+    counts = {"tests": "1", "failures": "0", "errors": "0", "skipped": "1", "time": "0"}
+    suites = ET.Element("testsuites", {"name": name, **counts})
+    suite = ET.SubElement(suites, "testsuite", {"name": "run", **counts})
+    case = ET.SubElement(suite, "testcase", name="the run is disabled", classname=name, time="0")
+    ET.SubElement(case, "skipped", message=reason)
+    with AtomicFile(path, replaces=BEGINS) as file:
+        file.write(b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suites) + b"\n")
+        file.commit()
+
+
 def _copied(report: Path) -> Iterator[bytes]:
     with open_file(report) as file:
         while piece := file.read(1 << 20):
