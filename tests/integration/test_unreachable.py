@@ -71,6 +71,18 @@ def test_a_dead_endpoint_ends_the_run_after_the_first_calls(shop, closed, concur
     assert shop.dicast("ledger", "verify", "--json").json["ok"]
 
 
+def test_the_summary_of_a_run_that_was_refused_says_that_nothing_was_judged(shop, closed):
+    shop.rows(*map(str, range(30)))
+    pipeline = shop.pipeline(JUDGED.format(url=closed, more=QUICK, concurrency=1)).name
+    for options in ((), ("--full",)):
+        done = shop.dicast("run", pipeline, *options)
+        assert done.code == 2
+        assert "gate: none; not judged (exit code 2): the run was not completed: endpoint_unreachable" in " ".join(
+            done.out.split()
+        )
+        assert "undecided" not in done.out
+
+
 def test_what_began_together_is_taken_up_when_the_endpoint_is_back(shop, closed, chat_server):
     shop.rows(*map(str, range(40)))
     pipeline = shop.pipeline(JUDGED.format(url=closed, more=QUICK, concurrency=32)).name

@@ -102,6 +102,8 @@ def test_the_means_that_the_gate_compares_are_shown_where_the_table_has_pass_rat
     lines = shown(DONE | {"labels": {"polite": figures}, "gate": clauses})
     assert "  the gate compares means: polite 0.7500" in lines
     assert not any("compares means" in line for line in shown(DONE | {"gate": gate(clause("polite", "min_score"))}))
+    equal = DONE | {"labels": {"polite": label(0.5, 0.5, basis="truth")}, "gate": clauses}
+    assert not any("compares means" in line for line in shown(equal)), "the table has the same number"
 
 
 def test_a_failed_gate_has_its_reasons_and_no_clauses():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._kernel.report.document import is_refused
 from ..toolkit.decimals import decimal_text, percent_text
 from ..toolkit.money import amounts_text
 
@@ -30,7 +31,12 @@ def money(amounts: Mapping[str, str | None]) -> str:
 
 
 def run_answer(done: Mapping[str, Any]) -> str:
-    """Return the answer of the gate in a run's document *done*; ``no gate`` or ``undecided, no gate`` without a gate."""
+    """Return the answer of the gate in a run's document *done*; ``no gate`` or ``undecided, no gate`` without a gate.
+
+    A run that was refused before anything was judged has the answer ``not judged (exit code 2)``.
+    """
+    if is_refused(done):
+        return "not judged (exit code 2)"
     if done["gate"] is None:
         return "undecided, no gate" if done["undecided"] else "no gate"
     return gate_answer(done["gate"])

@@ -8,9 +8,10 @@ import re
 import pytest
 
 import dicast
-from dicast import ConfigError, RequestError, read_ledger
+from dicast import ConfigError, RequestError, Secret, read_ledger
 from dicast.reading import reader
 from dicast_notify import webhook
+from dicast_notify.earlier import Standing
 
 GOOD, BAD = "It is Ankara.", "SECRET-ANSWER: it is Bonn."
 
@@ -136,6 +137,14 @@ def test_a_message_is_sent_only_for_the_reasons_in_when(run, receiver, when, exp
     for outputs in ([GOOD] * 4, [BAD] * 4, [GOOD, None, None, None]):
         run(outputs, gate=gate, when=when)
     assert triggers(receiver) == expected
+
+
+def test_a_run_that_an_endpoint_refused_is_a_message_about_an_undecided_run():
+    figures = {"scored": 0, "metrics": {}, "judges": {}, "cost": {"usd": "0"}, "spend_lost": {"usd": "0"}}
+    stopped = {"reason": "refused_by_provider"}
+    standing = Standing({"gate": None, "undecided": ["stopped"], "stopped": stopped, **figures}, "pipeline", None, ())
+    messenger = webhook.Messenger(webhook.Webhook(Secret("http://127.0.0.1:9/hook"), "undecided"), None, None, None)
+    assert (standing.answer, messenger._trigger(standing)) == ("not judged (exit code 2)", "undecided")
 
 
 def test_the_document_has_figures_and_no_judged_text(run, receiver):

@@ -8,7 +8,7 @@ from typing import Any
 from ...toolkit.terminal import Drawing
 from ...toolkit.text_table import TextTable
 from ..plan.clauses import GATE_LEFT_OUT
-from ..report.document import exit_note
+from ..report.document import exit_note, is_refused
 from ..report.failure_words import open_text
 
 Document = Mapping[str, Any]
@@ -21,9 +21,9 @@ def gate_parts(done: Document) -> Iterator[str | Drawing]:
     """Yield the decision of the gate of a run's document with its reasons, then its clauses if there is any besides coverage."""
     gate, undecided = done["gate"], done["undecided"]
     if gate is None:
-        yield missing_gate(done) + exit_note(done) + (f"; undecided: {'; '.join(undecided)}" if undecided else "")
+        yield gate_head(done) + (f": {'; '.join(undecided)}" if undecided else "")
         return
-    yield f"gate: {gate_answer(gate)}{exit_note(done)}" + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"])
+    yield gate_head(done) + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"])
     clauses = gate.get("clauses", ())  # documents of older versions have none
     if any(clause["rule"] != "min_coverage" for clause in clauses):
         rows = [_clause_row(clause) for clause in clauses]
@@ -31,6 +31,15 @@ def gate_parts(done: Document) -> Iterator[str | Drawing]:
         heads = ("  on", "clause", "value", "interval", "answer")
         table = TextTable(heads, [(f"  {on}", *cells) for on, *cells in rows], right=("value",))
         yield Drawing(table, lines)
+
+
+def gate_head(done: Document) -> str:
+    """Return the decision of the gate of a run's document without its reasons, with the exit code where the decision does not show it."""
+    gate, refused = done["gate"], "not judged (exit code 2)" if is_refused(done) else ""
+    if gate is not None:
+        return f"gate: {refused or gate_answer(gate)}{exit_note(done)}"
+    answer = refused or ("undecided" if done["undecided"] else "")
+    return missing_gate(done) + exit_note(done) + (f"; {answer}" if answer else "")
 
 
 def missing_gate(done: Document) -> str:

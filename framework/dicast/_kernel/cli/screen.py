@@ -16,11 +16,10 @@ from ...toolkit.text_table import WIDTH
 from ..classes import define, field
 from ..pipeline.ledger_path import ledger_option
 from ..report.caps import cap_lines, raise_caps_text, reached_caps
-from ..report.document import exit_note
 from ..report.failure_words import failure_numbers, failure_origin, failure_text, failures_text, may_pass_again
 from ..resume.open_runs import RunCommand
 from .findings import aggregates, baseline_lines, sentences
-from .gate_summary import clause_lines, gate_answer, missing_gate
+from .gate_summary import clause_lines, gate_head
 from .label_rows import label_rows, labels_table
 from .read_lines import read_lines
 from .score_lines import corrected_lines, plan_lines
@@ -221,10 +220,7 @@ def _gate(done: Document) -> _Section:
     """Return the gate's decision with the reasons against it, or the clauses that passed and the reasons of undecided clauses."""
     gate = done["gate"]
     reasons = [*(done["undecided"] if gate is None else gate["reasons"])]
-    if gate is None:
-        head = missing_gate(done) + exit_note(done) + ("; undecided" if reasons else "")
-    else:
-        head = f"gate: {gate_answer(gate)}{exit_note(done)}"
+    head = gate_head(done)
     means = [*_compared_means(done)]
     if reasons and (gate is None or not gate["passed"]):
         items = [*(f"  {reason}" for reason in reasons[1:]), *means]
@@ -240,7 +236,7 @@ def _gate(done: Document) -> _Section:
 
 
 def _compared_means(done: Document) -> Iterator[str]:
-    """Yield a line with the means that the gate compared with a baseline, if the table of labels has their pass rates instead."""
+    """Yield a line with the means that the gate compared with a baseline, if the table of labels has pass rates that differ from them."""
     rows = {row.label: row for row in label_rows(done)}
     compared = dict.fromkeys(
         clause["on"]
@@ -251,7 +247,9 @@ def _compared_means(done: Document) -> Iterator[str]:
     means = [
         f"{short_name(label, 24)} {figures[label]['mean']:.4f}"
         for label in compared
-        if label in rows and rows[label].figure == "pass rate" and figures.get(label, {}).get("mean") is not None
+        if label in rows
+        and rows[label].figure == "pass rate"
+        and figures.get(label, {}).get("mean") not in (None, figures.get(label, {}).get("pass_rate"))
     ]
     if means:
         yield f"  the gate compares means: {', '.join(means)}"

@@ -190,7 +190,7 @@ def exit_code(done: Document) -> int:
         return 0
     if reason == "interrupted":
         return 130
-    if (reason in REFUSED and not _began(done)) or (reason == UNSUPPORTED and not _judged(done)):
+    if is_refused(done):
         return 2
     throttled = set(done["failures"]) <= {"throttled_no_heuristic"} and (done["failed"] or done["unaffordable"])
     due = {label: tally for label, tally in done["judges"].items() if tally.get("total")}
@@ -201,6 +201,12 @@ def exit_code(done: Document) -> int:
     if done["undecided"]:
         return 3
     return 0 if done["gate"] is None or done["gate"]["passed"] else 1
+
+
+def is_refused(done: Mapping[str, Any]) -> bool:
+    """Return whether an endpoint or a model refused the run before anything was judged: the exit code is 2."""
+    document, reason = dict(done), (done.get("stopped") or {}).get("reason")
+    return bool((reason in REFUSED and not _began(document)) or (reason == UNSUPPORTED and not _judged(document)))
 
 
 def exit_note(done: Mapping[str, Any]) -> str:

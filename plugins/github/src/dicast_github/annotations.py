@@ -13,7 +13,7 @@ from typing import Any, Literal
 import attrs
 
 from dicast import ConfigError, Problem
-from dicast.reporting import JudgedSubject, Outcome, gate_answer
+from dicast.reporting import JudgedSubject, Outcome, run_answer
 from dicast.toolkit.files import read_bytes
 from dicast.toolkit.printable import first_words, one_line
 
@@ -67,8 +67,9 @@ def of_run(
     has_passed = gate is not None and gate["passed"] is True
     if done["undecided"] or (gate is not None and gate["reasons"]):
         level: Level = "warning" if has_passed and not done["undecided"] else "error"
-        answer = "undecided" if gate is None else f"gate {gate_answer(gate)}"
-        message = f"{answer}: {'; '.join(done['undecided'] if gate is None else gate['reasons'])}"
+        answer = run_answer(done)
+        head = answer.removesuffix(", no gate") if gate is None else f"gate {answer}"
+        message = f"{head}: {'; '.join(done['undecided'] if gate is None else gate['reasons'])}"
         annotations.append(Annotation(level, message, title, *place.of("gate")))
     limit = MOST - sum(annotation.level == "warning" for annotation in annotations)
     shown_first = failing if of_failing <= limit else failing[: limit - 1]

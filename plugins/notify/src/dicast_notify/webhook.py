@@ -161,7 +161,7 @@ class Messenger:
             return "worse"
         if "failed" in reasons and answer == "failed":
             return "failed"
-        if "undecided" in reasons and answer.startswith("undecided"):
+        if "undecided" in reasons and answer.startswith(("undecided", "not judged")):
             return "undecided"
         return "end" if "always" in reasons else None
 
