@@ -194,7 +194,8 @@ def test_too_few_rows_have_one_reason_and_the_way_to_an_answer(folder):
     assert code == 0
     assert text.count("needed to tell") == 1
     assert (
-        "it does not stop the merge. More rows give an answer: see the number of pairs. `undecided: exit3` or" in text
+        "so it does not stop the merge. Look at the 1 row below that newly fails. More rows show whether the mean is lower: "
+        "see the number of pairs. `undecided: exit3` or `fail` in the clause stops it.\n" in text
     )
     assert "| `city` | **cannot tell** | -0.0250 |" in text
 
@@ -486,6 +487,8 @@ def test_a_provider_that_refuses_is_named_in_the_comment_with_the_next_step(fold
         asking(folder, f"{url}?key=sk-query")
         code, text = comment(folder, "asking.yaml")
     assert (code, text.split("\n\n")[1]) == (2, EMPTY)
+    assert "### dicast: `answers`: not judged (exit code 2)\n" in text
+    assert "undecided" not in text
     assert f"- `m-1 at {url}/chat/completions: HTTP 401`\n" in text
     assert "- next: correct the key, then `dicast ci asking.yaml` with the same options" in text
     assert "- Not compared with `main`: `the run was not completed`" in text

@@ -165,14 +165,14 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
         lines.append(f"- experiments not started, as the suite ended before them: {', '.join(map(code, names))}")
     if lines:
         yield "\n".join(lines)
+    baselines = [(baseline, [baseline])] if baseline else find_baselines(done)
+    pairs = [] if ledger is None else [BaselinePair.of(Path(ledger), *side, str(done["run_id"])) for side in baselines]
     if _open_clauses(done):
-        yield _OPEN.format(" More rows give an answer: see the number of pairs." if _needs_rows(done) else "")
+        yield _OPEN.format(_open_advice(done, pairs))
     if any("the runs differ in" in reason for reason in gate_reasons(done)):
         save = f"dicast run {file} && dicast baseline save bridge {done['name']} --file bridge.json"
         yield _BRIDGE.format(code(save, 500))
     yield from _allowed_drops(done)
-    baselines = [(baseline, [baseline])] if baseline else find_baselines(done)
-    pairs = [] if ledger is None else [BaselinePair.of(Path(ledger), *side, str(done["run_id"])) for side in baselines]
     for pair in pairs:
         yield from [f"Against {code(pair.name)}:"] * (len(pairs) > 1)
         yield "\n".join(_label_table(done, pair))
@@ -193,6 +193,25 @@ def _open_clauses(done: Document) -> str:
     gate = done["gate"] or {"passed": None}
     labels = [code(clause["on"] or "-") for clause in gate.get("clauses", ()) if clause["passed"] is None]
     return f", without an answer on {', '.join(dict.fromkeys(labels))}" if gate["passed"] and labels else ""
+
+
+def _open_advice(done: Document, pairs: Sequence[BaselinePair]) -> str:
+    """Return the next step after a clause without an answer: the newly failing rows of its label in *pairs*, and the number of rows that is needed."""
+    compared = next((pair for pair in pairs if pair.document is not None), None)
+    answers = {} if compared is None else compared.answers
+    labels = {label for label in open_labels(done) if not (answers.get(label) or {}).get("faults")}
+    rows = {
+        (flip["subject_kind"], flip["subject_id"])
+        for flip in ((compared and compared.document) or {}).get("flips") or ()
+        if flip["label"] in labels and flip["b"] is False and not flip.get("unchanged")
+    }
+    count = f"{len(rows):,} row{'s' if len(rows) != 1 else ''}"
+    advice = f" Look at the {count} below that newly fail{'s' * (len(rows) == 1)}." if rows else ""
+    if _needs_rows(done):
+        advice += (
+            f" More rows {'show whether the mean is lower' if rows else 'give an answer'}: see the number of pairs."
+        )
+    return advice
 
 
 def _allowed_drops(done: Document) -> Iterator[str]:
