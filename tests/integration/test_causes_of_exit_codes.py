@@ -179,8 +179,8 @@ EXCEPT = {
 
 
 def reported_cap(form):
-    """Return the cap of the cause ``half`` as the comment has it: a merged run reports the share of a shard."""
-    return {"shards": "0.00185"}.get(form) or CAPS.get(form, "0.0019")
+    """Return the cap of the cause ``half`` as the comment has it: a merged run reports the cap of the whole run."""
+    return CAPS.get(form, "0.0019")
 
 
 def cases():
