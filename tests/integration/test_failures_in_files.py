@@ -52,6 +52,11 @@ def test_every_file_counts_the_failures_of_tasks_and_of_data(words, chat_server)
         assert label in row or "blank in this row" in row
     assert "2 of 5, 3 open" in markdown
     assert "with 3 open subjects counted both ways" in markdown
+    page = (words / "out.html").read_text()
+    data, _ = json.JSONDecoder().raw_decode(page[page.index('{"version":1') :])
+    document = data["runs"][0]["document"]
+    assert document["failures"] == done["failures"]
+    assert document["metrics"]["named"]["passes"] == done["metrics"]["named"]["passes"]
     with (words / "out.csv").open() as file:
         open_rows = [row["id"] for row in csv.DictReader(file) if not row["score"]]
     assert sorted(open_rows) == ["blank", "call", "empty"]
