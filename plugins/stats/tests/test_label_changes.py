@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
+from pathlib import Path
 
 import attrs
 import numpy as np
@@ -15,6 +16,7 @@ from dicast import Results
 from dicast.reporting import ContentDigests
 from dicast_stats.changes.estimate import MIN_EQUAL, Estimate, estimate_mean, more_pairs
 from dicast_stats.changes.label_changes import label_changes, round_up
+from dicast_stats.pairs.paired import Paired
 from dicast_stats.unpaired.criteria_effects import CriteriaEffects
 from dicast_stats.unpaired.distribution_shift import DistributionShift
 from dicast_stats.unpaired.significance import Significance
@@ -322,3 +324,16 @@ def test_the_number_of_further_pairs_gives_an_answer_in_four_of_five_cases(mean,
     quantile = float(scipy.special.stdtrit(pairs - 1, 0.975))
     within = (abs(draws) + quantile * error <= margin).mean()
     assert within == pytest.approx(0.8, abs=0.01)
+
+
+def test_the_page_has_the_sentences_about_equal_outputs_equal_differences_and_few_pairs():
+    page = (Path(__file__).parents[3] / "docs" / "concepts" / "statistics.md").read_text("utf-8")
+    scores, outputs = [0.2, 0.4] * 20, ["x", "y"] * 20
+    pairs = [
+        (judged("plain", scores, outputs), judged("warm", scores, outputs)),
+        (run("plain", {"a": [0.5] * 12}), run("warm", {"a": [0.6] * 12})),
+        (run("plain", {"a": [0.5]}), run("warm", {"a": [0.6]})),
+    ]
+    sentences = [label_changes(*runs)["a"].words for runs in pairs]
+    sentences.append(Paired().compare(*pairs[-1])["sentences"][0].removeprefix("a: "))
+    assert [sentence for sentence in sentences if f"| `{sentence}` |" not in page] == []
