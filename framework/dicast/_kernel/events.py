@@ -238,9 +238,9 @@ BUDGET_THROTTLED = "budget.throttled"
 :param limit: the cap, as decimal text.
 :param projected: the projected cost of the call, as decimal text.
 :param unit: ``usd`` or ``msat``.
-:param spent: the amount that all runs in the ledger spent in the scope before the call, as decimal text; with open reservations if the spent
+:param spent?: the amount that all runs in the ledger spent in the scope before the call, as decimal text; with open reservations if the spent
     amounts alone leave enough for the call. Only if the ledger states it.
-:param cap: the cap of the file, as decimal text, if the limit is the share of a shard or of a worker.
+:param cap?: the cap of the file, as decimal text, if the limit is the share of a shard or of a worker.
 """
 
 BATCH_INTENDED = "batch.intended"

@@ -22,6 +22,7 @@ from typing import Any
 import attrs
 import orjson
 
+from ..._kernel.events import EVAL_COMPLETED, EVAL_FAILED, EVAL_STARTED, RECORD_COMPLETED, RECORD_FAILED, SUBJECT_READ
 from ...toolkit.ledger_lines.lines import CONTENT
 from ..activity import activity_of
 from ..names import name_hash
@@ -36,7 +37,7 @@ MARK = b"\xff\xff\xff\xff"
 
 LENGTHS = Struct("<10I")
 
-STARTED, *ENDS = EVALS = ("eval.started", "eval.completed", "eval.failed")
+STARTED, *ENDS = EVALS = (EVAL_STARTED, EVAL_COMPLETED, EVAL_FAILED)
 
 _FEWEST, _MOST = 3, 2**31
 """Fewest evenly spaced numbers, and the bound of their step."""
@@ -83,7 +84,7 @@ class Table:
         return f"iii{self.codes}"
 
 
-READ, *_ = ABOUT = ("subject.read", "record.completed", "record.failed", "route.decided", "llm.call_completed")
+READ, *_ = ABOUT = (SUBJECT_READ, RECORD_COMPLETED, RECORD_FAILED, "route.decided", "llm.call_completed")
 
 VERDICTS = Table("verdicts", tuple(ENDS), "qiddqq", _verdict)
 ACTIVITY = Table("activity", ABOUT, "q", _activity)

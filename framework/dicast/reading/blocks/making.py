@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from ..._kernel.events import EVAL_COMPLETED, EVAL_STARTED, SUBJECT_READ
 from ..._kernel.values import Event
 from ...toolkit.ledger_lines.blocks import Columns
 from ...toolkit.ledger_lines.judged import Place
@@ -20,8 +21,6 @@ from ...toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, TRACED, traces_
 from ..verdict_columns import flags_of, milliseconds
 from .block_columns import ABOUT, ACTIVITY, VERDICTS, BlockColumns
 from .spent import AGENT
-
-_READ, _COMPLETED = "subject.read", "eval.completed"
 
 _FLAGGING = frozenset(
     ("flags_negative", "heuristic_flags_negative", "escalated", "budget_exhausted", "escalation_skipped")
@@ -55,9 +54,9 @@ class Layout:
 
 def maker_layout(maker: Maker) -> Layout | None:
     """Return the layout of the lines of *maker*; None if each line must be read as events."""
-    if sorted(maker.types) != sorted((_READ, "eval.started", _COMPLETED)):
+    if sorted(maker.types) != sorted((SUBJECT_READ, EVAL_STARTED, EVAL_COMPLETED)):
         return None
-    read, verdict = maker.types.index(_READ), maker.types.index(_COMPLETED)
+    read, verdict = maker.types.index(SUBJECT_READ), maker.types.index(EVAL_COMPLETED)
     places = [Place(number) for number in range(maker.length)]
     digest = maker.parts[read].payload(places, lambda _: None).get("digest")
     payload = maker.parts[verdict].payload(places, lambda _: None)
@@ -219,7 +218,7 @@ def _add_plain(
     counts = map(len, traces) if traces else repeat(0)
     places = [start + layout.verdict + number for start, number in zip(starts, counts, strict=False)]
     rows.extend(places, layout.origin, numbers, times, array("i", flags), scores, confidences, zeros, zeros)
-    rows, reading = columns.tables[ACTIVITY.name], (maker.run_id, _READ, maker.kind)
+    rows, reading = columns.tables[ACTIVITY.name], (maker.run_id, SUBJECT_READ, maker.kind)
     if any(traces):
         for start, id_, hash_, line, items in zip(starts, ids, hashes, lines, traces, strict=True):
             rows.add(start + layout.read, (reading, hash_, id_, None))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import attrs
 import orjson
 
+from ..._kernel.events import SPEND_LOST, SPEND_RELEASED, SPEND_SETTLED
 from ..._kernel.values import Cost
 from ..._kernel.values.errors import InvalidCost
 from ...toolkit.ledger_lines.redaction import plain
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 AGENT = "llm.call_completed"
 """Type of a call of the judged agent, as its trace reports it."""
 
-SPENT = ("spend.settled", "spend.released", "spend.lost")
+SPENT = (SPEND_SETTLED, SPEND_RELEASED, SPEND_LOST)
 _USAGE = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
 """Fields with the tokens of a call in a trace without ``total_tokens``; the first pair whose fields are both present counts."""
 
@@ -156,7 +157,7 @@ Amount = tuple[str, int, int, list[str] | None]
 
 def _judging(type_: str, payload: Mapping[str, Any]) -> tuple[Amount, Any, Any]:
     """Return the amount, the calls and the tokens of an event of :data:`SPENT`."""
-    if type_ == "spend.released":
+    if type_ == SPEND_RELEASED:
         return ("usd", 0, 0, None), 0, None
     amount, unit = payload["amount"], payload["unit"]
     stored = _plain_amount(amount, unit) or _stored_amount(Cost(amount, unit))
