@@ -186,7 +186,7 @@ def test_a_baseline_of_another_pipeline_is_named_first_if_it_does_not_fit(folder
     judge(36)
     run = judge_reworded(3)
     assert "is not compared with main (run " in run.gate["reasons"][0]
-    assert "): it is a run of another pipeline, main; the runs differ in the input" in run.gate["reasons"][0]
+    assert " of another pipeline, main): the runs differ in the input" in run.gate["reasons"][0]
 
 
 def test_another_proxy_may_change_the_scores_of_a_metric(folder):

@@ -110,10 +110,12 @@ class Regression:
             faults = [*way_faults(baseline, current, label)] or ["a run has no score of the label"]
         else:
             faults = [*change.faults]
-        if faults and baseline.name != current.name and [*way_faults(baseline, current, label)]:
-            faults.insert(0, f"it is a run of another pipeline, {baseline.name}")
         if change is None or faults:
-            reason = f"{run.on} is not compared with {self.baseline} (run {baseline.run_id}): {'; '.join(faults)}"
+            is_of_another = baseline.name not in (current.name, self.baseline) and [
+                *way_faults(baseline, current, label)
+            ]
+            of_pipeline = f" of another pipeline, {baseline.name}" if is_of_another else ""
+            reason = f"{run.on} is not compared with {self.baseline} (run {baseline.run_id}{of_pipeline}): {'; '.join(faults)}"
             return attrs.evolve(finding, passed=None, reason=reason)
         estimate = change.estimate
         finding = attrs.evolve(finding, value=estimate.mean, low=estimate.low, high=estimate.high)
