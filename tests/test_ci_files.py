@@ -321,9 +321,9 @@ def change_rows(evals):
         ("| file is missing | `dicast ci` refuses to run (exit code 2)", remove_baseline, (2, 2)),
         ("| file was edited or cut | refused (exit code 2)", edit_baseline, (2, 2)),
         ("| file was edited or cut | refused (exit code 2)", cut_baseline, (2, 2)),
-        ("| has another judge, metric or scoring, or other inputs | not comparable: the gate passes", change_metric, (0, 3)),
-        ("| has another judge, metric or scoring, or other inputs | not comparable: the gate passes", change_input, (0, 3)),
-        ("| has more than 5 % other rows | likewise |", change_rows, (0, 3)),
+        ("| has another judge or metric of the label, or another scoring | not comparable: the gate passes", change_metric, (0, 3)),
+        ("| has more than 5 % other rows, or rows with another input or reference | likewise", change_input, (0, 3)),
+        ("| has more than 5 % other rows, or rows with another input or reference | likewise", change_rows, (0, 3)),
     ],
     ids=["missing", "edited", "cut", "metric", "input", "rows"],
 )  # fmt: skip

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import subprocess
+import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -182,11 +185,19 @@ def test_another_metric_that_is_no_proxy_leaves_the_answer_about_a_metric(folder
     assert ("metrics[other]" in run.gate["reasons"][0]) is (passed is None)
 
 
-def test_a_baseline_of_another_pipeline_is_named_first_if_it_does_not_fit(folder):
+@pytest.mark.parametrize(
+    ("baseline", "name"),
+    [
+        ("kept", " of another pipeline, main): the runs differ in the input"),
+        ("main", "): the runs differ in the input"),
+    ],
+)
+def test_a_saved_baseline_of_another_pipeline_is_named_if_it_does_not_fit(folder, baseline, name):
     judge(36)
-    run = judge_reworded(3)
-    assert "is not compared with main (run " in run.gate["reasons"][0]
-    assert " of another pipeline, main): the runs differ in the input" in run.gate["reasons"][0]
+    subprocess.run([sys.executable, "-m", "dicast", "baseline", "save", "kept", "main"], check=True)
+    run = judge_reworded(3, gate={"baseline": baseline})
+    (reason,) = run.gate["reasons"]
+    assert re.search(rf"is not compared with {baseline} \(run \w+{re.escape(name)}", reason)
 
 
 def test_another_proxy_may_change_the_scores_of_a_metric(folder):
