@@ -14,9 +14,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from attrs import evolve
 
-from dicast import Claim, Event, LedgerError, Lost, Query, Refusal, Secret
+from dicast import Claim, Event, JudgedRow, LedgerError, Lost, Query, Refusal, Secret
 from dicast.testing.ledger_events import make_cap
+from dicast.testing.pipeline import typical_records
 from dicast.toolkit.ids import stamp
 from dicast_postgres import Ledger
 
@@ -155,7 +157,7 @@ def lose_answers(monkeypatch):
 
     async def lossy(self, statement, *values, **options):
         cursor = await execute(self, statement, *values, **options)
-        if left[0] and "_blocks(" in str(statement) or left[0] and "reserve_claims" in str(statement):
+        if left[0] and any(name in str(statement) for name in ("_blocks(", "reserve_claims", "INTO changes")):
             left[0] -= 1
             await self.close()
             raise psycopg.OperationalError("the connection was lost")
@@ -194,6 +196,136 @@ def test_a_reservation_whose_answer_is_lost_is_made_once(component, open_ledger,
         ]
         assert sums(connect) == (0, Decimal("0.03"))
         assert ledger.verify().ok
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize(
+    "calls", [("append", "append"), ("append", "reserve"), ("reserve", "append"), ("reserve", "reserve")]
+)
+def test_events_of_a_change_whose_answer_is_lost_are_appended_once_after_an_error(
+    component, open_ledger, lose_answers, connect, calls, count
+):
+    """The settlement is in the ledger once, however often the server breaks off, and the amount is spent once."""
+    cap, claims = make_cap("1", scope="day:1"), []
+
+    def call(ledger, name, events):
+        if name == "append":
+            return ledger.append(events)
+        claims.append(Claim(reservation("0.01"), [cap]))
+        return ledger.reserve(claims[-1:], Lost(*stamp()), events)
+
+    first, second = calls
+    with open_ledger(evolve(component, timeout=0)) as ledger:
+        held = reservation("0.02")
+        ledger.reserve([Claim(held, [cap])], Lost(*stamp()), [event("run.started", {})])
+        settled = {"reservation_id": held.payload["reservation_id"], "amount": "0.01", "unit": "usd"}
+        events = [event("spend.settled", settled), event("note", {"n": 1})]
+        lose_answers(count)
+        for _ in range(count):
+            with pytest.raises(LedgerError, match="the connection was lost"):
+                call(ledger, first, events)
+        call(ledger, second, [*events, event("note", {"n": 2})])
+        call(ledger, second, events)
+        rows = [entry.event for entry in ledger.read(Query())]
+        assert [row.type for row in rows if row.type != "spend.reserved"] == [
+            "run.started",
+            "spend.settled",
+            "note",
+            "note",
+        ]
+        assert len({row.id for row in rows}) == len(rows)
+        assert ledger.verify().ok
+        is_granted = {claim.event.id for claim in claims} & {row.id for row in rows}
+        assert sums(connect) == (Decimal("0.01"), len(is_granted) * Decimal("0.01"))
+
+
+def test_judged_rows_of_a_change_whose_answer_is_lost_are_appended_once(component, open_ledger, lose_answers):
+    records = list(typical_records())
+    ids = [id_ for record in records for id_ in (record.ids if isinstance(record, JudgedRow) else [record.id])]
+    with open_ledger(evolve(component, timeout=0)) as ledger:
+        lose_answers(1)
+        with pytest.raises(LedgerError, match="the connection was lost"):
+            ledger.append_judged(records[:3])
+        ledger.append_judged(records)
+        assert [entry.event.id for entry in ledger.read(Query())] == ids
+        assert ledger.verify().ok
+
+
+def test_a_change_is_made_once_if_its_statement_reaches_the_server_late(component, open_ledger, connect, monkeypatch):
+    """The statement of a broken connection is executed after the writer has asked whether it was made."""
+    execute, late = psycopg.AsyncConnection.execute, []
+
+    async def hold_back(self, statement, *values, **options):
+        if "_blocks(" in str(statement) and not late:
+            late.append((statement, *values))
+            raise psycopg.OperationalError("the connection was lost")
+        cursor = await execute(self, statement, *values, **options)
+        if "FROM changes" in str(statement):
+            late.append(connect.execute(*late[0]).fetchone())
+        return cursor
+
+    events = [event("note", {"n": 1})]
+    with open_ledger(evolve(component, timeout=0)) as ledger:
+        ledger.append([event("run.started", {})])
+        monkeypatch.setattr(psycopg.AsyncConnection, "execute", hold_back)
+        with pytest.raises(LedgerError, match="the connection was lost"):
+            ledger.append(events)
+        ledger.append([*events, event("note", {"n": 2})])
+        assert late[1:] == [(0, None)]
+        assert [entry.event.payload.get("n") for entry in ledger.read(Query())] == [None, 1, 2]
+        assert ledger.verify().ok
+
+
+READINGS = {
+    "reservations": lambda ledger: ledger.reservations(None),
+    "lease_of": lambda ledger: ledger.lease_of("A"),
+    "head": lambda ledger: ledger.head(),
+    "digest_of": lambda ledger: ledger.digest_of(1),
+    "read": lambda ledger: list(ledger.read(Query())),
+    "newest": lambda ledger: list(ledger.read(Query(newest_first=True, limit=2))),
+    "read_judged": lambda ledger: list(ledger.read_judged("A")),
+    "open_judgments": lambda ledger: ledger.open_judgments("A"),
+    "spent": lambda ledger: list(ledger.spent("A").times),
+    "verify": lambda ledger: ledger.verify(),
+}
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_a_reading_is_repeated_after_a_lost_connection(component, open_ledger, monkeypatch, name):
+    read, execute, left = READINGS[name], psycopg.Connection.execute, [0]
+
+    def lossy(self, *arguments, **options):
+        left[0] -= 1
+        if not left[0]:
+            self.close()
+            raise psycopg.OperationalError("the connection was lost")
+        return execute(self, *arguments, **options)
+
+    with open_ledger(component) as ledger:
+        ledger.take_lease("A", "first", 600, lambda lease: False)
+        ledger.reserve([Claim(reservation("1"), []) for _ in range(3)], Lost(*stamp()), [event("run.started", {})])
+        expected, statement = read(ledger), 0
+        monkeypatch.setattr(psycopg.Connection, "execute", lossy)
+        while left[0] <= 0:  # until all statements of the reading were lost once
+            statement += 1
+            left[0] = statement
+            assert read(ledger) == expected
+        assert statement > 2
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_rows_are_read_once_through_a_kill_of_the_server(own_server, open_ledger, newest_first):
+    count, numbers = 130, []
+    with open_ledger(Ledger(Secret(own_server.url), timeout=300)) as ledger:
+        for number in range(count):
+            ledger.append([event("note", {"n": number})])
+        for entry in ledger.read(Query(newest_first=newest_first)):
+            numbers.append(entry.event.payload["n"])
+            if len(numbers) in (1, 70):
+                own_server.kill()
+                own_server.start()
+                ledger.append([event("note", {"n": count})])
+    assert numbers == sorted(range(count), reverse=newest_first)
 
 
 def test_a_writer_goes_on_after_the_server_was_killed(own_server, open_ledger):

@@ -10,7 +10,7 @@ import psycopg
 
 from dicast import Claim, Entry, Event, Head, JudgedRow, Lease, LedgerError, Query, Refusal, Verification
 
-from .reading import Readers, all_lines, block_columns, digest_at, entries, entries_at, newest_block, records
+from .reading import Readers, Snapshot, all_lines, block_columns, digest_at, entries, entries_at, newest_block, records
 from .server import Server
 from .versions import prepare
 from .writer import HeldLease, Writer
@@ -71,7 +71,7 @@ class PostgresLedger:
     async def append(self, events: Sequence[Event]) -> Head:
         """Append *events* in one transaction. ``spend.*`` events also move the amounts that :meth:`reserve` reads.
 
-        :raises LedgerError: if nothing was appended.
+        :raises LedgerError: if nothing was appended, or the server did not answer. Then a later call leaves out the events that are there.
         """
         return await self.append_judged(events)
 
@@ -80,9 +80,8 @@ class PostgresLedger:
 
         :raises LedgerError: if nothing was appended.
         """
-        if records:
-            return await self._writer.append(records)
-        return self.head() or Head(0, bytes(32).hex())
+        head = await self._writer.append(records)
+        return head or self.head() or Head(0, bytes(32).hex())
 
     async def reserve(
         self, claims: Sequence[Claim], lost: Callable[[Entry], Event], before: Sequence[Event] = ()
@@ -109,16 +108,16 @@ class PostgresLedger:
         """
         from dicast.toolkit.ledger_lines.erasing import erasable  # no run needs it
 
-        with self._readers.reading() as snapshot:
-
+        def read(snapshot: Snapshot) -> Erasable:
             def content(digest: str) -> bytes | None:
                 return snapshot.content([digest]).get(digest)
 
-            result = erasable(all_lines(snapshot), content, subject_id, before)
+            return erasable(all_lines(snapshot), content, subject_id, before)
+
+        result = self._readers.result_of(read)
         if result.digests:
             await self._writer.append([erased(result.digests)], result.digests)
-            with self._readers.connected() as connection:
-                connection.execute("VACUUM FULL texts")
+            self._readers.answer_of(lambda connection: connection.execute("VACUUM FULL texts"))
         return result
 
     async def take_lease(self, run_id: str, owner: str, seconds: float, dead: Callable[[Lease], bool]) -> Lease | None:
@@ -149,26 +148,23 @@ class PostgresLedger:
 
     def lease_of(self, run_id: str) -> Lease | None:
         """Return the newest lease of a run; None if it never had a lease."""
-        with self._readers.connected() as connection:
-            query = f"SELECT token, owner, {_UNTIL}, {_OVER} FROM leases WHERE run_id = %s"
-            row = connection.execute(query, (run_id,)).fetchone()
-            return None if row is None else Lease(run_id, *row)
+        query = f"SELECT token, owner, {_UNTIL}, {_OVER} FROM leases WHERE run_id = %s"
+        row = self._readers.answer_of(lambda connection: connection.execute(query, (run_id,)).fetchone())
+        return None if row is None else Lease(run_id, *row)
 
     def read(self, query: Query) -> Iterator[Entry]:
         """Yield the rows that match *query*, from the state of the ledger when the first row is requested. Only the newest row has a digest.
 
         :raises LedgerError: if the server cannot be reached, or a block was changed.
         """
-        with self._readers.reading() as snapshot:
-            yield from entries(snapshot, query)
+        return self._readers.rows_of(lambda snapshot: entries(snapshot, query))
 
     def read_judged(self, run_id: str, after: int = 0) -> Iterator[tuple[int, Event | JudgedRow]]:
         """Yield the events of a run after the row *after*, each with its number. A judged subject is in the place of its three events, with the number of the first.
 
         :raises LedgerError: if the server cannot be reached, or a block was changed.
         """
-        with self._readers.reading() as snapshot:
-            yield from records(snapshot, run_id, after)
+        return self._readers.rows_of(lambda snapshot: records(snapshot, run_id, after))
 
     def verdict_columns(self, run_id: str | None = None) -> VerdictColumns:
         """Return the verdicts and failures of the ledger, or of one run, as columns.
@@ -178,8 +174,9 @@ class PostgresLedger:
         from dicast.reading.blocks.block_columns import VERDICTS  # no run needs it
         from dicast.reading.blocks.merging import merge_verdicts
 
-        with self._readers.reading() as snapshot:
-            return merge_verdicts(block_columns(snapshot, Query(run_id, VERDICTS.types)), run_id)
+        return self._readers.result_of(
+            lambda snapshot: merge_verdicts(block_columns(snapshot, Query(run_id, VERDICTS.types)), run_id)
+        )
 
     def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
         """Return the events of *types* of the ledger or of one run, as columns.
@@ -188,8 +185,9 @@ class PostgresLedger:
         """
         from dicast.reading.blocks.merging import merge_activity  # no run needs it
 
-        with self._readers.reading() as snapshot:
-            return merge_activity(block_columns(snapshot, Query(run_id, tuple(types))), run_id, types)
+        return self._readers.result_of(
+            lambda snapshot: merge_activity(block_columns(snapshot, Query(run_id, tuple(types))), run_id, types)
+        )
 
     def open_judgments(self, run_id: str | None = None) -> Sequence[Entry]:
         """Return the ``eval.started`` entries of the ledger, or of one run, without a verdict or failure yet, oldest first.
@@ -199,8 +197,9 @@ class PostgresLedger:
         from dicast.reading.blocks.block_columns import EVALS  # no run needs it
         from dicast.reading.blocks.merging import open_starts
 
-        with self._readers.reading() as snapshot:
-            return entries_at(snapshot, open_starts(block_columns(snapshot, Query(run_id, EVALS))))
+        return self._readers.result_of(
+            lambda snapshot: entries_at(snapshot, open_starts(block_columns(snapshot, Query(run_id, EVALS))))
+        )
 
     def spent(self, run_id: str | None = None) -> Spent | None:
         """Return the spending of the ledger, or of one run; None if an event has another form than its type.
@@ -210,22 +209,21 @@ class PostgresLedger:
         from dicast.reading.blocks.block_columns import SPENT  # no run needs it
         from dicast.reading.blocks.merging import merge_spent
 
-        with self._readers.reading() as snapshot:
-            return merge_spent(block_columns(snapshot, Query(run_id, SPENT.types)))
+        return self._readers.result_of(
+            lambda snapshot: merge_spent(block_columns(snapshot, Query(run_id, SPENT.types)))
+        )
 
     def head(self) -> Head | None:
         """Return the newest row, with the digest of its run's chain; None for an empty ledger."""
-        with self._readers.reading() as snapshot:
-            newest = newest_block(snapshot)
-            return None if newest is None else Head(newest[0], newest[1].hex())
+        newest = self._readers.result_of(newest_block)
+        return None if newest is None else Head(newest[0], newest[1].hex())
 
     def digest_of(self, seq: int) -> str | None:
         """Return the digest of the line whose last event has the number *seq*, in the chain of its run; None if there is no such line.
 
         :raises LedgerError: if the server cannot be reached, or the block was changed.
         """
-        with self._readers.reading() as snapshot:
-            return digest_at(snapshot, seq)
+        return self._readers.result_of(lambda snapshot: digest_at(snapshot, seq))
 
     def prove(self, eval_id: str, until: int | None = None) -> dict[str, Any]:
         """Return a document which shows that the verdict with this id is in the chain of its run; see :class:`dicast.optional.HasProofs`.
@@ -234,23 +232,22 @@ class PostgresLedger:
         """
         from .proving import prove  # no run needs it
 
-        with self._readers.reading() as snapshot:
-            return prove(snapshot, eval_id, until)
+        return self._readers.result_of(lambda snapshot: prove(snapshot, eval_id, until))
 
     def verify(self, head: str | None = None) -> Verification:
         """Check all chains and all tables; with *head*, also that a line has this digest."""
         from .check import verify  # no run needs it
 
-        with self._readers.reading() as snapshot:
-            return verify(snapshot, head)
+        return self._readers.result_of(lambda snapshot: verify(snapshot, head))
 
     def reservations(self, run_id: str | None) -> Sequence[Entry]:
         """Return the ``spend.reserved`` entries of *run_id*, or of all runs, that are not settled, released or lost, oldest first."""
-        with self._readers.reading() as snapshot:
-            query = "SELECT seq FROM reservations WHERE run_id = %(run)s OR %(run)s::text IS NULL ORDER BY seq"
-            seqs = [seq for (seq,) in snapshot.connection.execute(query, {"run": run_id})]
-            return entries_at(snapshot, seqs)
+        query = "SELECT seq FROM reservations WHERE run_id = %(run)s OR %(run)s::text IS NULL ORDER BY seq"
+
+        def read(snapshot: Snapshot) -> Sequence[Entry]:
+            return entries_at(snapshot, [seq for (seq,) in snapshot.connection.execute(query, {"run": run_id})])
+
+        return self._readers.result_of(read)
 
     def _entries(self, seqs: Sequence[int]) -> Sequence[Entry]:
-        with self._readers.reading() as snapshot:
-            return entries_at(snapshot, seqs)
+        return self._readers.result_of(lambda snapshot: entries_at(snapshot, seqs))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import orjson
@@ -17,7 +18,7 @@ from dicast.toolkit.ledger_lines.lines import CONTENT, EVENT
 from dicast.toolkit.ledger_lines.selection import refuse_changed
 from dicast.toolkit.ledger_lines.traced import ITEM_TEXTS, SUBJECTS, traces_of
 
-from .server import NAPS, Server, is_lost
+from .server import Naps, Server, is_lost
 
 if TYPE_CHECKING:
     from dicast.reading.blocks.stored_columns import Stored
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _BLOCKS_A_FETCH = 50
 """Blocks that a reader fetches at once."""
 
+T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 Line = Sequence[Any]
 
@@ -72,7 +74,10 @@ class Makers(dict[str, Maker]):
 
 
 class Readers:
-    """Connections for readers, each used by one reader at a time. *timeout* is the time in seconds to wait for a server that was lost."""
+    """Connections for readers, each used by one reader at a time.
+
+    A reading whose connection is lost is repeated. *timeout* is the time in seconds to wait for the server.
+    """
 
     def __init__(self, server: Server, timeout: float) -> None:
         self._server, self._timeout = server, timeout
@@ -85,11 +90,64 @@ class Readers:
         while self._idle:
             self._idle.pop().close()
 
-    @contextmanager
-    def connected(self) -> Iterator[Connection]:
-        """Yield a connection that no other reader uses.
+    def answer_of(self, ask: Callable[[Connection], T]) -> T:
+        """Return the result of *ask* on a connection that no other reader uses.
 
         :raises LedgerError: if the server cannot be reached, or a statement fails.
+        """
+        naps = Naps(self._timeout)
+        while True:
+            try:
+                with self._connected() as connection:
+                    return ask(connection)
+            except psycopg.Error as error:
+                self._rest(naps, error)
+
+    def result_of(self, read: Callable[[Snapshot], T]) -> T:
+        """Return the result of *read* on one state of the ledger. Changes that are under way are waited for, which takes milliseconds.
+
+        :raises LedgerError: if the server cannot be reached, or a row was changed.
+        """
+
+        def ask(connection: Connection) -> T:
+            with self._snapshot(connection, None) as snapshot:
+                return read(snapshot)
+
+        return self.answer_of(ask)
+
+    def rows_of(self, read: Callable[[Snapshot], Iterator[T]]) -> Iterator[T]:
+        """Yield the rows of *read* on the state of the ledger when the first row is requested. A repeated reading leaves out the rows before.
+
+        :raises LedgerError: as :meth:`result_of`.
+        """
+        newest, count, before, naps = None, 0, 0, Naps(self._timeout)
+        while True:
+            try:
+                with self._connected() as connection, self._snapshot(connection, newest) as snapshot:
+                    newest = snapshot.newest
+                    for row in islice(read(snapshot), count, None):
+                        count += 1
+                        yield row
+                    return
+            except psycopg.Error as error:
+                if count > before:
+                    before, naps = count, Naps(self._timeout)
+                self._rest(naps, error)
+
+    def _rest(self, naps: Naps, error: psycopg.Error) -> None:
+        """Wait before a reading is repeated.
+
+        :raises LedgerError: if it is not repeated.
+        """
+        if (nap := naps.next_nap(error)) is None:
+            raise self._server.fault(error) from error
+        time.sleep(nap)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection]:
+        """Yield a connection that no other reader uses.
+
+        :raises psycopg.Error: if the server cannot be reached, or a statement fails.
         """
         connection = None
         try:
@@ -98,30 +156,27 @@ class Readers:
         except GeneratorExit:  # the reader has enough rows
             self._release(connection)
             raise
-        except psycopg.Error as error:
-            _close(connection)
-            raise self._server.fault(error) from error
         except BaseException:
             _close(connection)
             raise
         self._release(connection)
 
     @contextmanager
-    def reading(self) -> Iterator[Snapshot]:
-        """Yield one state of the ledger. Changes that are under way are waited for, which takes milliseconds.
+    def _snapshot(self, connection: Connection, newest: int | None) -> Iterator[Snapshot]:
+        """Yield the state of the ledger up to the event *newest*, which is by default the newest one.
 
-        :raises LedgerError: if the server cannot be reached, or a row was changed.
+        :raises LedgerError: if a row was changed.
         """
-        with self.connected() as connection:
+        if newest is None:
             ((newest,),) = connection.execute("SELECT newest_number()").fetchall()
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            try:
-                yield Snapshot(connection, newest, Makers(connection))
-            except (ValueError, LookupError, TypeError) as error:
-                raise LedgerError(f"{self._server.place}: {error}: run dicast ledger verify") from error
-            finally:
-                if not connection.closed:
-                    connection.execute("ROLLBACK")
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            yield Snapshot(connection, newest, Makers(connection))
+        except (ValueError, LookupError, TypeError) as error:
+            raise LedgerError(f"{self._server.place}: {error}: run dicast ledger verify") from error
+        finally:
+            if not connection.closed:
+                connection.execute("ROLLBACK")
 
     def _working(self) -> Connection:
         """Return an idle connection that still works, or a new one."""
@@ -135,18 +190,7 @@ class Readers:
                     raise
             else:
                 return connection
-        return self._connect()
-
-    def _connect(self) -> Connection:
-        deadline, (nap, longest) = time.monotonic() + self._timeout, NAPS
-        while True:
-            try:
-                return self._server.connect_reader()
-            except psycopg.Error as error:
-                if not is_lost(error) or time.monotonic() + nap > deadline:
-                    raise
-            time.sleep(nap)
-            nap = min(2 * nap, longest)
+        return self._server.connect_reader()
 
     def _release(self, connection: Connection | None) -> None:
         if connection is not None and not self._is_closed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import attrs
@@ -102,6 +103,24 @@ class Server:
         if isinstance(error, psycopg.errors.UniqueViolation) and error.diag.table_name == "reservations":
             return LedgerError(f"{self.place}: a reservation is made twice: {error.diag.message_detail}")
         return LedgerError(f"{self.place}: {reason_of(error)}")
+
+
+@attrs.define
+class Naps:
+    """Waits between the attempts of one statement or reading, for *timeout* seconds after its first lost connection."""
+
+    timeout: float
+    _deadline: float | None = attrs.field(init=False, default=None)
+    _seconds: float = attrs.field(init=False, default=NAPS[0])
+
+    def next_nap(self, error: psycopg.Error) -> float | None:
+        """Return the seconds until the next attempt after *error*; None if its connection was not lost, or the time is over."""
+        now = time.monotonic()
+        self._deadline = now + self.timeout if self._deadline is None else self._deadline
+        if not is_lost(error) or now >= self._deadline:
+            return None
+        nap, self._seconds = min(self._seconds, self._deadline - now), min(2 * self._seconds, NAPS[1])
+        return nap
 
 
 def _place_of(parts: dict[str, Any]) -> str:

@@ -14,12 +14,12 @@ import attrs
 import orjson
 import psycopg
 
-from dicast import Cap, Claim, Cost, Event, Head, LedgerError, Refusal
+from dicast import Cap, Claim, Cost, Event, Head, JudgedRow, LedgerError, Refusal
 from dicast.toolkit.ledger_lines import Encoder
 from dicast.toolkit.ledger_lines.blocks import Columns
 
 from .changes import BLOCKS, Blocks, Claims
-from .server import NAPS, STALE, Server, is_lost, is_transient
+from .server import STALE, Naps, Server, is_transient
 
 _MOST_STALE = 20
 """Most attempts of a reservation while other processes close the same reservations."""
@@ -31,6 +31,13 @@ _APPEND = f"SELECT * FROM append_blocks(%s, %s, %s, %s, %s, {BLOCKS})"
 _ERASE = f"SELECT * FROM erase_texts(%s, %s, %s, %s, %s, {BLOCKS}, %b::bytea[])"
 _RESERVE = f"""SELECT * FROM reserve_claims(%s, %s, %s, %s, %s, {BLOCKS}, %s::timestamptz, %s, %b::text[], %s::jsonb,
     %b::bytea[], %b::text[])"""
+
+_WITHDRAW = """INSERT INTO changes VALUES (%(client)s, %(change)s, 0, NULL, NULL, clock_timestamp()) ON CONFLICT (client) DO UPDATE
+    SET change = excluded.change, last = 0, digest = NULL, answers = NULL, at = excluded.at WHERE changes.change < excluded.change
+    RETURNING change"""
+"""Withdraw a change that is not made. If its transaction is still under way, this waits for its end. A withdrawn change is 0 in ``last``."""
+
+_IS_MADE = "SELECT last IS DISTINCT FROM 0 FROM changes WHERE client = %(client)s"
 
 _SUMS = "SELECT coalesce(sum(spent), 0), coalesce(sum(held), 0) FROM accounts WHERE scope = %s AND unit = %s"
 
@@ -59,6 +66,10 @@ class Writer:
         self._lock = asyncio.Lock()
         self._client, self._change = secrets.token_hex(16), 0
         self._last_full = -_FULL_SECONDS
+        self._doubt: Sequence[Any] | None = None
+        """Records of the newest change, if it is not answered: the server may have made it."""
+        self._written = set[str]()
+        """Ids of the events of changes that were made and not answered."""
 
     def _columns(self, lines: Iterable[Sequence[Any]]) -> bytes:
         """Return the columns of a block with these parsed lines."""
@@ -77,21 +88,25 @@ class Writer:
                     await connection.execute("DELETE FROM changes WHERE client = %s", (self._client,))
             await connection.close()
 
-    async def append(self, records: Sequence[Any], erased: Sequence[str] | None = None) -> Head:
-        """Append *records*, which are not empty. In the same transaction, remove the contents with the digests *erased*.
+    async def append(self, records: Sequence[Any], erased: Sequence[str] | None = None) -> Head | None:
+        """Append *records*. In the same transaction, remove the contents with the digests *erased*. Return None if all records are there already.
 
-        :raises LedgerError: if nothing was appended.
+        :raises LedgerError: if nothing was appended, or the server did not answer.
         """
         async with self._lock:
             try:
+                records = await self._unwritten(records)
+                if not records:
+                    return None
                 blocks = Blocks.of(self._encoder, records, self._columns)
-                self._change += 1
+                self._begin(records)
                 values = (*self._header(), *blocks.arguments())
                 if erased is None:
                     seq, digest = await self._repeated(_APPEND, values)
                 else:
                     digests = [bytes.fromhex(text) for text in erased]
                     seq, digest = await self._repeated(_ERASE, (*values, digests))
+                self._doubt = None
             except BaseException as error:
                 self._encoder.forget()
                 if isinstance(error, psycopg.Error):
@@ -107,11 +122,15 @@ class Writer:
     ) -> list[Refusal | None]:
         """Append *before*, and decide *claims*. *lost* makes the events for the reservations with these numbers, whose lease is over.
 
-        :raises LedgerError: if nothing was appended.
+        :raises LedgerError: if nothing was appended, or the server did not answer.
         """
         async with self._lock:
             try:
-                return await self._reserve(claims, lost, before)
+                before = await self._unwritten(before)
+                self._begin(before)
+                refusals = await self._reserve(claims, lost, before)
+                self._doubt = None
+                return refusals
             except BaseException as error:
                 self._encoder.forget()
                 if isinstance(error, psycopg.Error):
@@ -135,7 +154,6 @@ class Writer:
         lost: Callable[[Sequence[int]], Sequence[Event]],
         before: Sequence[Event],
     ) -> list[Refusal | None]:
-        self._change += 1
         for _ in range(_MOST_STALE):
             now = time.monotonic()
             is_full = now - self._last_full >= _FULL_SECONDS
@@ -181,6 +199,26 @@ class Writer:
         """Return the spent and the reserved amount in the scope of *cap*, after the claims were decided."""
         return await self._repeated(_SUMS, (cap.scope, cap.limit.unit))
 
+    def _begin(self, records: Sequence[Any]) -> None:
+        """Number a change, which is in doubt until it is answered."""
+        self._change += 1
+        self._doubt = tuple(records)
+
+    async def _unwritten(self, records: Sequence[Any]) -> Sequence[Any]:
+        """Return *records* without those that a change in doubt has written.
+
+        :raises psycopg.Error: if the server does not answer.
+        """
+        if self._doubt is not None:
+            values = {"client": self._client, "change": self._change}
+            await self._repeated(_WITHDRAW, values)
+            (is_made,) = await self._repeated(_IS_MADE, values)
+            self._written.update(id_ for record in self._doubt if is_made for id_ in _ids_of(record))
+            self._doubt = None
+        if not self._written:
+            return records
+        return [record for record in records if self._written.isdisjoint(_ids_of(record))]
+
     def _header(self) -> tuple[Any, ...]:
         lease = self.lease
         fence = (None, None, None) if lease is None else (lease.run_id, lease.token, lease.seconds)
@@ -191,7 +229,7 @@ class Writer:
 
         :raises psycopg.Error: if it fails.
         """
-        deadline, (nap, longest) = 0.0, NAPS
+        naps = Naps(self._timeout)
         while True:
             try:
                 if self._connection is None:
@@ -202,14 +240,9 @@ class Writer:
                 if is_transient(error):
                     continue
                 await self._disconnect()
-                if not is_lost(error):
+                if (nap := naps.next_nap(error)) is None:
                     raise
-                now = time.monotonic()
-                deadline = deadline or now + self._timeout
-                if now >= deadline:
-                    raise
-                await asyncio.sleep(min(nap, deadline - now))
-                nap = min(2 * nap, longest)
+                await asyncio.sleep(nap)
             except BaseException:
                 await self._disconnect()  # the state of the statement is not known
                 raise
@@ -220,8 +253,11 @@ class Writer:
             await connection.close()
 
 
-def _json(rows: Sequence[Any]) -> str:
+def _ids_of(record: Event | JudgedRow) -> Sequence[str]:
+    return record.ids if isinstance(record, JudgedRow) else (record.id,)
 
+
+def _json(rows: Sequence[Any]) -> str:
     return orjson.dumps(rows).decode()
 
 
