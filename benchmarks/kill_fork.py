@@ -67,6 +67,7 @@ CALLS: Mapping[str, Mapping[str, Sequence[tuple[str, str, Callable[[Sequence[Any
         "append": [(POSTGRES, "append_judged", _is_any)],
         "reserve": [(POSTGRES, "reserve", _is_any)],
         "settle": [(POSTGRES, "append_judged", _is_settled), (POSTGRES, "reserve", _is_settled)],
+        "read": [("dicast_postgres.reading:Makers", "__init__", _is_any)],
     },
     "ray": {"shard": [(CLUSTER, "_judge_shard", _is_any)]},
 }
