@@ -218,7 +218,10 @@ class Caller:
         :raises Overtime: if its time is over.
         """
         timer = self._timer
-        before, until = timer.deadline, time.monotonic() + seconds  # as Timer.begin does, without a call for each row
+        before, until = (
+            timer.deadline,
+            time.monotonic() + seconds,
+        )  # as Timer.patiently does, without a call for each row
         timer.over, timer.deadline = False, min(before, until) if before else until
         try:
             answer = function(*arguments)

@@ -47,13 +47,6 @@ class Timer:
         self._patience = 0.0
         self._aborted: Callable[[], bool] = bool
 
-    def begin(self, seconds: float) -> float:
-        """Start the time of a call that may take *seconds*; return the value that *deadline* must have after the call."""
-        before, deadline = self.deadline, time.monotonic() + seconds
-        self.over = False
-        self.deadline = min(before, deadline) if before else deadline
-        return before
-
     def patiently(self, function: Callable[[T], R], argument: T, seconds: float, patience: float = inf) -> R:
         """Return the result of ``function(argument)``.
 
@@ -61,9 +54,11 @@ class Timer:
         :param patience: seconds for which a run that has to stop waits for the call.
         :raises Overtime: inside *function*, if its time is over.
         """
-        before, patient = self.begin(seconds), self._patience
-        self._patience = time.monotonic() + patience
-        try:
+        before, patient = self.deadline, self._patience
+        try:  # a tick may also end the statements before the call
+            now = time.monotonic()
+            self._patience, self.over = now + patience, False
+            self.deadline = min(before, now + seconds) if before else now + seconds
             return function(argument)
         finally:
             self.deadline, self._patience = before, patient
