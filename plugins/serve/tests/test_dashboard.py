@@ -427,7 +427,7 @@ def test_the_end_of_a_run_appears_without_a_reload(chromium, fresh):
         place.run("later", turns("small", ["new"]))
         tile = page.locator("section[aria-labelledby=last]")
         tile.get_by_role("link", name="later").wait_for()
-        tile.get_by_text("failed").wait_for()
+        tile.locator(".mark.fail").wait_for()
 
 
 def test_a_live_verdict_is_opened_from_the_keyboard_and_is_the_apis(chromium, fresh):

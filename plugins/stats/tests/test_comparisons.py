@@ -300,7 +300,7 @@ def test_many_pairs_are_resampled_in_groups(results):
 def test_an_interval_as_wide_as_numbers_go_is_compared_and_not_written_out(results):
     figures = only(Significance().compare(results({"a": [0.0] * 3}), results({"a": [5e307, -5e307, 0.0]})))
     assert figures["ci_high"] - figures["ci_low"] == inf
-    assert figures["words"] == "cannot tell: p 1"
+    assert figures["words"] == "cannot tell: p 1.0000"
 
 
 scores = st.none() | st.booleans() | st.floats() | st.sampled_from([0.0, 0.5, 1.0, "0.7", "85%", "nan"])
