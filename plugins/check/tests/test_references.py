@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dicast import Failure, Score, Subject
-from dicast_check import Contains, ContainsAny, Equals, Icontains, Levenshtein, OneOf, Regex, StartsWith
+from dicast_check import Contains, ContainsAll, ContainsAny, Equals, Icontains, Levenshtein, OneOf, Regex, StartsWith
 
 
 def row(output, reference=None, **context):
@@ -82,6 +82,54 @@ def test_blank_references_in_a_list_are_left_out():
 
 def test_a_template_with_more_than_the_column_may_have_a_blank_part():
     assert Equals("{{ first }} {{ last }}").score(row("Cher ", first="Cher", last="")).value == 1.0
+    assert Regex("^{{ first }}{{ last }}").score(row("Cher ", first="Cher", last="")).value == 1.0
+    question = Subject("row", "1", "", "A: yes", columns={"question": ""})
+    assert Contains("A: {{ question }}").score(question).value == 1.0
+
+
+AROUND_REFERENCE = [
+    lambda name: Regex(rf"(?i)\b{{{{ {name} }}}}\b"),
+    lambda name: Contains(f" {{{{ {name} }}}}."),
+    lambda name: Contains(f"{{{{ {name} }}}}", negate=True),
+    lambda name: Icontains(f"is {{{{ {name} }}}}"),
+    lambda name: StartsWith(f"{{{{ {name} }}}} "),
+    lambda name: Equals(f"It is {{{{ {name} }}}}."),
+    lambda name: ContainsAny([f"is {{{{ {name} }}}}", "no"]),
+    lambda name: ContainsAll([f"is {{{{ {name} }}}}", "no"]),
+    lambda name: OneOf([f"is {{{{ {name} }}}}", "no"]),
+    lambda name: Levenshtein(f"It is {{{{ {name} }}}}."),
+]
+
+
+@pytest.mark.parametrize("make", AROUND_REFERENCE)
+@pytest.mark.parametrize("reference", ["", " \n", []])
+def test_a_blank_reference_within_a_longer_text_is_missing_under_either_name(make, reference):
+    mapped = Subject("row", "1", "what?", "It is Paris.", reference, columns={"q": "what?", "kind": reference})
+    of_json = Subject("row", "1", "what?", "It is Paris.", columns={"q": "what?", "kind": ""})
+    for subject, name in (
+        (row("It is Paris.", reference), "reference"),
+        (mapped, "reference"),
+        (mapped, "kind"),
+        (of_json, "kind"),
+    ):
+        score = make(name).score(subject)
+        assert isinstance(score, Failure)
+        assert score.kind == "missing_input"
+        assert name in score.message
+
+
+def test_a_blank_part_of_a_reference_is_missing():
+    subject = Subject("row", "1", "what?", "It is Paris.", {"city": ""}, columns={"gold": {"city": ""}})
+    assert Regex("^{{ reference.city }}").score(subject).kind == "missing_input"
+    assert Regex("^{{ gold.city }}").score(subject).kind == "missing_input"
+    inner = Subject("row", "1", "what?", "It is Paris.", "", {"meta": {}}, columns={"meta": {"city": ""}})
+    assert Regex("^{{ meta.city }}").score(inner).kind == "missing_input"
+
+
+@pytest.mark.parametrize("check", [Regex("{{ first }}{{ last }}"), Contains("{{ first }} {{ last }}")])
+def test_a_text_that_becomes_blank_as_a_whole_is_missing(check):
+    score = check.score(row("Cher", first="", last=""))
+    assert (score.kind, "is blank in this row" in score.message) == ("missing_input", True)
 
 
 def test_the_closest_of_several_references_counts_for_a_distance():

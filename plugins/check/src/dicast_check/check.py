@@ -133,7 +133,7 @@ def no_output(subject: Subject) -> Failure:
 def filled(value: Any, subject: Subject) -> Any:
     """Return *value* with each ``{{ path }}`` in its texts replaced by the row's value. A text that is only a template becomes that value.
 
-    :raises MissingColumn: when the row has no such column, or null in it.
+    :raises MissingColumn: when the row has no such column, or null in it, or when a part of a text is the row's blank reference.
     """
     if isinstance(value, list | tuple):
         return [filled(item, subject) for item in value]
@@ -142,7 +142,31 @@ def filled(value: Any, subject: Subject) -> Any:
     template = _TEMPLATE.fullmatch(value.strip())
     if template:
         return _column(subject, template[1])
-    return _TEMPLATE.sub(lambda match: text_of(_column(subject, match[1])), value)
+    return _TEMPLATE.sub(lambda match: _part(subject, match[1], value), value)
+
+
+def _part(subject: Subject, path: str, template: str) -> str:
+    value = _column(subject, path)
+    if is_missing(value) and _is_reference(subject, path, value):
+        raise MissingColumn(_blank(f"the reference {path!r} in {template!r}", value))
+    return text_of(value)
+
+
+def _is_reference(subject: Subject, path: str, blank: object) -> bool:
+    """Return whether *path*, which has the value *blank*, is within the reference of *subject*, by the part's name or by the column's in the data.
+
+    A reference read from JSON is None for a blank column; then each blank column that became a part is one, except the input and the output.
+    """
+    name = path if path in subject.columns else path.partition(".")[0]
+    if name not in subject.columns:
+        return name == "reference"
+    if subject.reference is None:
+        return blank not in (subject.input, subject.output)
+    return subject.reference in (blank, subject.columns[name])
+
+
+def _blank(name: str, value: object) -> str:
+    return f"{name} is {'an empty list' if isinstance(value, list | tuple) else 'blank'} in this row"
 
 
 def _columns_in(value: object) -> Iterator[str]:
@@ -156,13 +180,11 @@ def _columns_in(value: object) -> Iterator[str]:
 def filled_reference(value: Any, subject: Subject) -> Any:
     """Return :func:`filled` of *value*, which the output is compared with.
 
-    :raises MissingColumn: also when the whole value is a column with blank text or an empty list.
+    :raises MissingColumn: also when the whole value becomes blank text or an empty list.
     """
     reference = filled(value, subject)
-    if is_template(value) and _TEMPLATE.fullmatch(value.strip()) and is_missing(reference):
-        raise MissingColumn(
-            f"{value!r} is {'an empty list' if isinstance(reference, list | tuple) else 'blank'} in this row"
-        )
+    if is_template(value) and is_missing(reference):
+        raise MissingColumn(_blank(repr(value), reference))
     return reference
 
 
