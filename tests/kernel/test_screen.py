@@ -311,7 +311,7 @@ def test_the_screen_is_never_longer_than_24_rows_and_counts_the_omitted_lines():
     lines = shown(CROWDED)
     assert len(lines) <= ROWS
     assert max(map(len, lines)) <= 80
-    for word in ("reasons", "labels", "kinds", "findings", "notes"):
+    for word in ("reasons", "labels", "examples", "findings", "notes"):
         assert any(line.startswith("  + ") and line.endswith(f"more {word}") for line in lines), word
     assert any("BROKEN: it broke" in line for line in lines)
 

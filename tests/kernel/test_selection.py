@@ -180,7 +180,7 @@ def test_only_judges_by_the_named_labels_and_leaves_out_a_gate_about_others(fold
     _, done = run(capsys, "--only", "city")
     main(["show", "last"])
     screen = capsys.readouterr().out
-    assert screen.startswith("gate: left out by --only, because it is about metrics, not judged as a whole\n")
+    assert screen.startswith("gate: not applied: --only left out letter, which it needs\n")
     assert screen.count("gate") == 1
     assert [*done["metrics"]] == ["city"]
     assert done["gate"] is None

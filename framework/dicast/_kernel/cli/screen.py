@@ -293,7 +293,7 @@ def _failures(done: Document) -> _Section:
     counted = [(kind, origin) for kind, origin, _ in numbers]
     listed = [key for key in dict.fromkeys((*counted, *examples)) if key in examples]
     items = [f"  {failure_text(examples[key])}: {_example(examples[key])}" for key in listed]
-    return _Section([f"failed: {counts}"], items, "kind", 1)
+    return _Section([f"failed: {counts}"], items, "example", 1)
 
 
 def _example(failure: Document) -> str:

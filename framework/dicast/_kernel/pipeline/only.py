@@ -20,7 +20,7 @@ class OnlyLabels:
 
     def __init__(self, sections: SectionBuilder, only: Sequence[str]) -> None:
         self._sections, self._only = sections, frozenset(only)
-        self._changed: frozenset[str] = frozenset()
+        self._left_out: dict[str, list[str]] = {}
         self._declared: tuple[str, ...] = ()
         self.warnings: list[tuple[str, str]] = []
 
@@ -44,7 +44,8 @@ class OnlyLabels:
         ]
         self._check_children(kept_judges, dropped)
         self._declared = file_labels([slot for _, slot in metrics], [slot for _, slot in judges], criteria)
-        self._changed = frozenset([*dropped, *([METRICS] if len(kept_metrics) < len(metrics) else [])])
+        parts = [slot.label for _, slot in metrics if slot.label in dropped]
+        self._left_out = {label: [label] for label in dropped} | ({METRICS: parts} if parts else {})
         if dropped:
             message = f"--only {' --only '.join(sorted(self._only))}: not judged: {', '.join(dropped)}"
             self.warnings.append(("only", message))
@@ -60,9 +61,9 @@ class OnlyLabels:
     def gate(self, gate: Gate) -> Gate:
         """Return *gate*; without clauses if any of them is about a label that is not judged, or judged in part."""
         about = {clause.on or only_label(self._declared) for clause in gate.clauses}
-        missing = sorted(label for label in about if label in self._changed)
+        missing = dict.fromkeys(part for label in sorted(about) for part in self._left_out.get(label, ()))
         if not missing:
             return gate
-        labels = f"{', '.join(missing)}, not judged as a whole"
-        self.warnings.append((GATE_LEFT_OUT, f"gate: left out by --only, because it is about {labels}"))
+        message = f"gate: not applied: --only left out {', '.join(missing)}, which it needs"
+        self.warnings.append((GATE_LEFT_OUT, message))
         return Gate()
