@@ -259,6 +259,28 @@ def test_an_interrupted_run_names_the_command_that_resumes_it_with_its_reports(f
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_resumed_suite_writes_the_reports_of_all_experiments(folder, first):
+    """The task of *first* interrupts the process at its first call: before the other experiment, or after its end."""
+    command = "if [ -e again ]; then echo Ankara; else touch again; kill -INT $PPID; sleep 5; fi"
+    change = "{set: {task: {task/command: {command: [sh, -c, '%s']}}}}" % command
+    experiments = ", ".join(f"{name}: {change if name == first else '{}'}" for name in "ab")
+    (folder / "suite.yaml").write_text(f"{PIPELINE % 0.4}experiments: {{{experiments}}}\n")
+    options = ("--junit", "s.xml", "--comment", "s.md")
+    broken = ci(folder, "suite.yaml", *options)
+    assert broken.returncode == 130, broken.stdout + broken.stderr
+    assert broken.stdout.count("details: dicast show ") == 1
+    (line,) = [line.strip() for line in broken.stdout.splitlines() if "--resume" in line]
+    done = ci(folder, *line.removeprefix("dicast ci ").split())
+    assert done.returncode == 0, done.stdout + done.stderr
+    whole = ET.parse(folder / "s.xml").getroot()
+    assert {suite.get("name").partition(":")[0] for suite in whole} == {"a", "b"}
+    assert len([case for case in whole.iter("testcase") if case.find("skipped") is None]) >= 4
+    titles = [line for line in (folder / "s.md").read_text("utf-8").splitlines() if line.startswith("###")]
+    assert titles == ["### dicast: `answers/a`: passed", "### dicast: `answers/b`: passed"]
+
+
+@pytest.mark.slow
 def test_a_killed_run_leaves_the_number_of_judged_subjects_and_the_command_that_resumes_it(folder):
     """The command of the task kills the process that runs the pipeline, at the third row and after the comment was written."""
     script = 'case "$row" in *third*) sleep 3; kill -KILL $PPID;; esac;'

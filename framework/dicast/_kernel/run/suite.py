@@ -262,9 +262,13 @@ def _by_experiment(path: Path, base: Path) -> str:
 async def _run(
     pipeline: Pipeline, request: Request, earlier: EarlierRun | None, outcomes: Mapping[str, RunOutcome], run: RunOne
 ) -> RunOutcome:
-    """Run one experiment, or resume the run of an earlier process; its baseline may be another experiment of the suite."""
+    """Run one experiment, or resume the run of an earlier process; its baseline may be another experiment of the suite.
+
+    A completed run is replayed only for sinks that need all events, such as the one test report of all experiments.
+    """
     experiments = {name: outcome.document["run_id"] for name, outcome in outcomes.items()}
-    if earlier is not None and earlier.finished and not request.retry_failed:
+    rewrites = any(getattr(slot.component, "rewrites", False) for slot in pipeline.sinks)
+    if earlier is not None and earlier.finished and not request.retry_failed and not rewrites:
         async with opening(ledger_slot(pipeline).component, None, create=False) as ledger:
             if (outcome := _completed_outcome(ledger, earlier, pipeline, experiments)) is not None:
                 return outcome

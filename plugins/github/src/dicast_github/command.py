@@ -31,9 +31,6 @@ from .summary import append
 JUNIT = "dicast-junit.xml"
 """Default path of the test report under GitLab."""
 
-_APPENDED = ("--resume", "--watch")
-"""Options of runs that leave out an experiment that is complete, or that have no end; their reports are written to the path itself."""
-
 _INTERRUPTED = "the run was interrupted before its first result"
 _INTERRUPT_CODE, _REFUSAL_CODE = 130, 2
 
@@ -234,7 +231,7 @@ def _run(file: Path, junit: str | None, options: _Options, *sinks: Mapping[str, 
     """
     if junit is None:
         return _run_with(file, options, *sinks)
-    if "$" in junit or options.has(*_APPENDED):
+    if "$" in junit or options.has("--watch"):  # a watched run has no end
         return _run_with(file, options, *sinks, _report(junit))
     path = output_path(Path.cwd(), Path(junit), None)
     AtomicFile(path, replaces=JUNIT_BEGINS).discard()
