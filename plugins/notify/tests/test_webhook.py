@@ -88,6 +88,15 @@ def test_without_a_gate_a_label_that_compare_calls_worse_is_worse(run, receiver)
     assert message["gate"] is None
 
 
+def test_the_gate_and_the_comparison_round_one_difference_in_one_way(run, receiver):
+    """A difference of -17/32 = -0.53125 is half-way between two numbers of four decimals."""
+    run([GOOD] * 32)
+    run([GOOD] * 15 + [BAD] * 17, gate={"on": "metrics", "baseline": "nightly", "max_drop": 0.02})
+    (message,) = receiver.messages
+    assert message["worse"][0] == "metrics: the difference from the baseline is -0.5312, and max_drop is 0.02"
+    assert any("worse than in run " in line and ": -0.5312 (" in line for line in message["worse"])
+
+
 def test_a_label_that_is_worse_for_every_score_of_the_held_back_is_worse(run, receiver):
     run([GOOD] * 20, proxies=["proxy/format"])
     run([""] * 2 + [BAD] * 14 + [GOOD] * 4, proxies=["proxy/format"])

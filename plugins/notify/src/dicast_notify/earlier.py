@@ -9,7 +9,7 @@ import attrs
 
 from dicast import DicastError, Entry, Event, Ledger, Query, RunContext, run_kind, started_runs
 from dicast.reading import reader
-from dicast.reporting import current_document, figure, run_answer
+from dicast.reporting import current_document, run_answer
 
 _MAY_DIFFER = ("source", "task", "data")
 """Sections of a pipeline that may differ between two runs that are compared."""
@@ -72,7 +72,7 @@ def _regressions(done: Mapping[str, Any]) -> Iterator[str]:
     for clause in (done["gate"] or {}).get("clauses", ()):
         if clause["rule"] == "max_drop" and clause["passed"] is False:
             value = clause["value"]
-            difference = figure(value) if isinstance(value, float) else value
+            difference = f"{value:+.4f}" if isinstance(value, float) else value
             yield f"{clause['on']}: the difference from the baseline is {difference}, and max_drop is {clause['line']}"
 
 
