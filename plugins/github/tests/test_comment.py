@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from dicast import LedgerRefused, RequestError
 from dicast_github import command
+from dicast_github.baselines import BaselinePair
 from dicast_github.command import ci
 from dicast_github.comment import EMPTY, Comment
 from dicast_github.documents import DocumentsFile
@@ -297,6 +298,16 @@ def test_a_label_that_the_gate_does_not_compare_has_no_answer_in_the_table(folde
     assert "### dicast: `answers`: passed, without an answer on `metrics`\n" in text
     assert "so it does not stop the merge. `undecided: exit3` or `fail` in the clause stops it." in text
     assert "**worse**" not in text
+
+
+def test_several_reasons_that_the_gate_has_are_referred_to_once():
+    faults = ["the run was stopped before its end: early_stop", "44 of 80 subjects have no score"]
+    pair = BaselinePair("main", ["R"], {"answers": {label: {"faults": faults} for label in ("city", "town")}})
+    reason = f"city is not compared with main (run R): {'; '.join(faults)}"
+    gate = {"reasons": [reason], "clauses": [{"on": "city", "passed": None}]}
+    figures = {"city": {"mean": 1.0}, "town": {"mean": 1.0}}
+    done = {"gate": gate, "undecided": [], "metrics": figures}
+    assert [*pair.notes(figures, done)] == ["- Not compared `town`: for the same reason"]
 
 
 def test_a_reason_of_several_labels_is_in_the_comment_once(folder):

@@ -356,16 +356,16 @@ def _next_lines(
 ) -> Iterator[str]:
     """Yield the command that continues a stopped run, or *next_command*, or shows why subjects failed, and the command for all figures."""
     run, ledger = short_run(done["run_id"]), ledger_option(done["ledger"])
-    if next_ := [*next_lines(done, command)]:
-        yield from next_
-    elif is_in_suite:
+    steps = [*next_lines(done, command)]
+    yield from steps
+    if is_in_suite:  # the suite's last lines have the commands for details
         return
-    elif next_command is not None:
+    if not steps and next_command is not None:
         yield f"next: {next_command}"
-    elif done["failures"] or done["failed_subjects"]:
+    elif not steps and (done["failures"] or done["failed_subjects"]):
         yield f"next: dicast verdicts --run {run} --failed{ledger}"
         yield from retry_lines(done, command)
-    elif (id_ := _lowest_id(done)) is not None:
+    elif not steps and (id_ := _lowest_id(done)) is not None:
         yield f"next: dicast show {shlex.quote(id_)} --run {run}{ledger}"
     yield f"details: dicast show {run} --full{ledger}"
 

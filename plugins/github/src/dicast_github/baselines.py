@@ -85,10 +85,12 @@ class BaselinePair:
             for fault in answer.get("faults", ()):
                 labels.setdefault(fault, []).append(label)
         yield from _unpaired_lines(self.answers)
+        causes: dict[str, set[str]] = {}
         for fault, names in labels.items():
-            remainder = {*names} - (open_labels(done) if fault in text else set())
-            scope = "" if len(remainder) == len(figures) else f" {', '.join(map(code, sorted(remainder)))}"
             cause = "for the same reason" if fault in text else code(fault, 1_000)
+            causes.setdefault(cause, set()).update({*names} - (open_labels(done) if fault in text else set()))
+        for cause, remainder in causes.items():
+            scope = "" if len(remainder) == len(figures) else f" {', '.join(map(code, sorted(remainder)))}"
             yield from [f"- Not compared{scope}: {cause}"] * bool(remainder)
 
 
