@@ -346,36 +346,74 @@ def git(folder, *arguments):
     subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
 
-@needs_bash
-@pytest.mark.slow
-def test_the_commands_of_the_page_merge_a_change_of_rows_under_exit3(tmp_path):
-    """The block ``norun elsewhere`` of the page: main's outputs are judged by the rows of the pull request."""
-    (request := tmp_path / "request").mkdir()
+def open_request(folder):
+    """Judge the main branch of the page in *folder*, and return the folder of a pull request; the baseline's file is in no commit."""
+    (request := folder / "request").mkdir()
     page_files(request, "main-baseline")
     (request / "evals" / "capitals.jsonl").write_text(
         next(text for name, text in blocks("main-baseline") if name.endswith(".jsonl"))
     )
     for line in ("dicast ci evals/capitals.dicast.yaml", "dicast baseline save main capitals --file evals/main.json"):
         assert run_line(line, request).returncode == 0
+    (request / ".gitignore").write_text("main.json\n")
     git(request, "init", "-q")
-    git(request, "add", "evals")
+    git(request, "add", "evals", ".gitignore")
     git(request, "commit", "-q", "-m", "main")
-    git(tmp_path, "clone", "-q", "--bare", "request", "origin.git")
-    git(request, "remote", "add", "origin", str(tmp_path / "origin.git"))
+    git(folder, "clone", "-q", "--bare", "request", "origin.git")
+    git(request, "remote", "add", "origin", str(folder / "origin.git"))
     git(request, "fetch", "-q", "origin")
     git(request, "checkout", "-q", "-b", "change")
+    return request
+
+
+def follow(block, request, change):
+    """Run the lines of *block* in the folder *request*, and *change* the files of the main branch at its comment."""
+    for line in block.splitlines():
+        if line.startswith("#"):
+            change(request.parent / "main" / "evals")
+        else:
+            done = run_line(shlex.join(["bash", "-c", line]), request)
+            assert done.returncode == 0, done.stdout + done.stderr
+    assert not (request.parent / "main").exists()
+
+
+@needs_bash
+@pytest.mark.slow
+def test_the_commands_of_the_page_merge_a_change_of_rows_under_exit3(tmp_path):
+    """The block ``norun elsewhere`` of the page: main's outputs are judged by the rows of the pull request."""
+    request = open_request(tmp_path)
     change_input(request / "evals")
     assert run_line("dicast ci evals/strict.dicast.yaml", request).returncode == 3
     page = (ROOT / "docs/how-to/main-baseline.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```bash norun elsewhere\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    for line in block.splitlines():
-        if line.startswith("#"):
-            change_input(tmp_path / "main" / "evals")
-        else:
-            done = run_line(shlex.join(["bash", "-c", line]), request)
-            assert done.returncode == 0, done.stdout + done.stderr
+    follow(block, request, change_input)
     strict = request / "evals" / "strict.dicast.yaml"
     strict.write_text(strict.read_text().replace("main.json", "bridge.json"))
     done = run_line("dicast ci evals/strict.dicast.yaml", request)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert not (tmp_path / "main").exists()
+
+
+def change_metric(evals):
+    text = (evals / "capitals.dicast.yaml").read_text()
+    (evals / "capitals.dicast.yaml").write_text(text.replace('"{{ city }}"', '"{{ city }}", ignore_case: true'))
+
+
+@needs_bash
+@pytest.mark.slow
+def test_the_commands_of_the_comment_merge_a_change_of_a_metric(tmp_path):
+    """The gate of the main branch's file needs main.json, which a checkout lacks."""
+    request = open_request(tmp_path)
+    change_metric(request / "evals")
+    line = "dicast ci evals/strict.dicast.yaml --comment comment.md"
+    assert run_line(line, request).returncode == 3
+    comment = (request / "comment.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```bash\n(.*?)^```$", comment, re.MULTILINE | re.DOTALL)
+    page, anchor = re.search(r"`(docs/\S+\.md)#(\S+)`", comment).groups()
+    headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert anchor in [heading.lower().replace(" ", "-") for heading in headings]
+    follow(block, request, change_metric)
+    strict = request / "evals" / "strict.dicast.yaml"
+    strict.write_text(strict.read_text().replace("main.json", "bridge.json"))
+    done = run_line(line, request)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "**no difference found**" in (request / "comment.md").read_text(encoding="utf-8")

@@ -263,7 +263,7 @@ def test_an_interrupted_run_names_the_command_that_resumes_it_with_its_reports(f
 def test_a_resumed_suite_writes_the_reports_of_all_experiments(folder, first):
     """The task of *first* interrupts the process at its first call: before the other experiment, or after its end."""
     command = "if [ -e again ]; then echo Ankara; else touch again; kill -INT $PPID; sleep 5; fi"
-    change = "{set: {task: {task/command: {command: [sh, -c, '%s']}}}}" % command
+    change = f"{{set: {{task: {{task/command: {{command: [sh, -c, '{command}']}}}}}}}}"
     experiments = ", ".join(f"{name}: {change if name == first else '{}'}" for name in "ab")
     (folder / "suite.yaml").write_text(f"{PIPELINE % 0.4}experiments: {{{experiments}}}\n")
     options = ("--junit", "s.xml", "--comment", "s.md")

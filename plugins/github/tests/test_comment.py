@@ -147,7 +147,8 @@ def test_a_baseline_that_cannot_be_compared_is_named_with_the_reason(folder):
     assert code == 0
     assert "`metrics is not compared with main (run " in text
     assert "metrics[city]" in text
-    assert "`dicast run new.yaml && dicast baseline save bridge answers --file bridge.json` saves its run" in text
+    judging = "dicast run new.yaml --set gate=null; dicast baseline save bridge answers --file bridge.json"
+    assert f"\n(cd ../main; {judging})\ncp ../main/bridge.json ./\n" in text
     assert "| `city` | not compared |" in text
     assert re.search(
         r"the runs differ in metrics\[city\] \(value: .+?\); judge the baseline again, in the same way", text
@@ -535,14 +536,15 @@ judges: [llm/judge: {as: helpful, model: grader, criteria: [It helps.]}]
 """
 
 
+def reply(body, score=0.8):
+    """Return the reply of a judge to the request *body*."""
+    (seal,) = re.findall(r"^seal: (\w+)$", json.loads(body)["messages"][-1]["content"], re.MULTILINE)
+    return json.dumps({"seal": seal, "score": score, "confidence": 0.9, "rationale": "so"})
+
+
 def test_pairs_whose_judge_varied_are_not_newly_failing(folder):
     scores = []
-
-    def write(body):
-        (seal,) = re.findall(r"^seal: (\w+)$", json.loads(body)["messages"][-1]["content"], re.MULTILINE)
-        return json.dumps({"seal": seal, "score": scores.pop(), "confidence": 0.9, "rationale": "so"})
-
-    with answering(write=write) as url:
+    with answering(write=lambda body: reply(body, scores.pop())) as url:
         (folder / "main.yaml").write_text(JUDGED.replace("URL", url).replace("NAME", "main"))
         (folder / "new.yaml").write_text(
             JUDGED.replace("URL", url).replace("NAME", "new") + GATE.replace("{", "{on: helpful, ")
@@ -556,6 +558,18 @@ def test_pairs_whose_judge_varied_are_not_newly_failing(folder):
     assert "newly failing" not in text
     line = "- `helpful`: 12 of 40 pairs have equal outputs and judges and count as unchanged, although their scores differ: the judge varies"
     assert f"{line}; 12 of them do not pass in this run alone: `" in text
+
+
+def test_a_judge_at_another_address_is_answered_by_a_fixed_host_and_port(folder):
+    with answering(write=reply) as url:
+        (folder / "main.yaml").write_text(JUDGED.replace("URL", url).replace("NAME", "main"))
+        new = JUDGED.replace("URL", url.replace("127.0.0.1", "localhost")).replace("NAME", "new")
+        (folder / "new.yaml").write_text(new + GATE.replace("{", "{on: helpful, "))
+        judge("main.yaml")
+        code, text = comment(folder, "new.yaml")
+    assert code == 0
+    assert "base_url: " in text
+    assert "give the judge's server a fixed host and port in all jobs" in text
 
 
 def test_a_budget_that_allows_no_call_is_named_in_the_comment_with_its_amounts(folder):
