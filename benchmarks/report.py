@@ -31,7 +31,7 @@ source: {rows/jsonl: {path: rows.jsonl}}
 metrics: [proxy/format, {proxy/length: {max: 900}}, {proxy/keywords: {forbidden: [invoice7]}}, diff/match]
 ledger: {ledger/sqlite: {path: ledger.db}}
 """
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 def measure(folder: Path, count: int | None) -> Iterator[Figure]:

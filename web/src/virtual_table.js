@@ -1,7 +1,7 @@
 // A table of any length: only the rows in sight are in the page. Arrow keys move, Enter opens, a head sorts.
 import { html, useLayoutEffect, useRef, useState } from "./html.js";
 
-const BESIDE = 8; // rows that are drawn above and below those in sight
+const BESIDE = 4; // rows that are drawn above and below those in sight
 const HEAD = 36; // height of the head
 const TALLEST = 12_000_000; // pixels of the rows together; browsers cut taller elements. A longer table scrolls in steps of more pixels.
 
