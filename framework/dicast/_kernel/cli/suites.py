@@ -99,8 +99,8 @@ def _next_lines(suite: Suite, documents: Mapping[str, Mapping[str, Any]]) -> Ite
     if not any(map(is_resumed, documents.values())):
         for name, done in islice(failing.items(), _STEPS):
             yield from retry_lines(done, suite.command and evolve(suite.command, experiment=name))
-    runs = {name: done for name, done in documents_of_runs.items() if is_resumed(done)} | failing
-    for done in islice((runs or documents_of_runs).values(), _STEPS if runs else 1):
+    details = {name: done for name, done in documents_of_runs.items() if is_resumed(done)} | failing
+    for done in islice((details or documents_of_runs).values(), _STEPS if details else 1):
         yield f"details: dicast show {short_run(done['run_id'])} --full{ledger_option(done['ledger'])}"
     if (rest := len(failing) - _STEPS) > 0:
         yield f"+ {rest:,} more experiment{'s' * (rest > 1)} with failures (dicast runs lists their runs)"
