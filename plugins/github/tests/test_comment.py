@@ -134,6 +134,29 @@ def test_a_baseline_file_is_compared_without_the_ledger_of_its_run(folder, monke
     assert "18 newly failing" in text
 
 
+def test_against_takes_a_file_of_the_current_or_the_pipelines_folder(folder):
+    judge("main.yaml")
+    (command,) = entry_points(group="console_scripts", name="dicast")
+    assert command.load()(["baseline", "save", "old", "main", "--file", "sub/old.json"]) == 0
+    (folder / "sub" / "new.yaml").write_text(PIPELINE.replace("rows.jsonl", "../rows.jsonl"))
+    for name in ("old.json", "sub/old.json", "old", "main"):
+        code, text = comment(folder, "sub/new.yaml", "--against", name)
+        assert (code, "**no difference found**" in text) == (0, True), name
+
+
+def test_a_wrong_name_after_against_is_refused_before_a_row_is_judged(folder):
+    judge("main.yaml")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "new.yaml").write_text(PIPELINE.replace("rows.jsonl", "../rows.jsonl"))
+    with pytest.raises(RequestError, match="did you mean 'main'") as caught:
+        judge("sub/new.yaml", "--comment", "comment.md", "--against", "mian")
+    assert "the pipeline's folder sub has no file 'mian'" in str(caught.value)
+    text = (folder / "comment.md").read_text("utf-8")
+    assert ("nothing was judged" in text, "did you mean 'main'" in text) == (True, True)
+    answered = judge("sub/new.yaml", "--comment", "comment.md", "--against", "last")
+    assert answered == 0
+
+
 def test_equal_outputs_are_no_difference(folder):
     judge("main.yaml")
     code, text = comment(folder, "new.yaml")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
-from dicast import DicastError, read_ledger
+from dicast import ConfigError, DicastError, Ledger, Problem, RunContext, read_ledger, results
 from dicast.reading import reader
 from dicast.reporting import code
 
@@ -28,6 +29,32 @@ def find_baselines(done: Document) -> list[tuple[str, list[str]]]:
             file = Path(done["base"], name)
             baselines.setdefault(run_id, (str(name), [str(run_id), *([str(file)] if file.is_file() else [])]))
     return [*baselines.values()]
+
+
+def places_of(name: str, base: Path) -> list[str]:
+    """Return the places of the run *name*: the ledger or the current folder, then a file in *base*, the pipeline's folder."""
+    return [name, *([str(base / name)] if (base / name).is_file() else [])]
+
+
+def refuse_unknown_run(name: str, run: RunContext) -> None:
+    """Raise an error if *name* is no run, baseline or file to compare the *run* with. ``last`` and runs of its own suite may come later.
+
+    :raises ConfigError: if there is none, with near names.
+    :raises DataError: if the file is invalid.
+    """
+    suite, slash, _ = run.name.rpartition("/")
+    if name == "last" or (slash and name.startswith(f"{suite}/")):
+        return
+    try:
+        results(cast("Ledger", run), name)  # only reads
+    except ConfigError as error:
+        file = run.base / name
+        if file.is_file():
+            results(None, str(file))
+            return
+        folder = os.path.relpath(run.base)
+        place = "" if folder == "." else f"the pipeline's folder {folder} has no file {name!r}, and "
+        raise ConfigError(Problem(f"{place}{error}", file="--against", value=name)) from error
 
 
 @attrs.frozen

@@ -46,7 +46,9 @@ _INTERRUPT_CODE, _REFUSAL_CODE = 130, 2
     help="Write the comment for the pull request to this file: each label against the baseline, newly failing rows, cost.",
 )
 @click.option(
-    "--against", metavar="RUN", help="The run that the comment compares with; by default the gate's baseline."
+    "--against",
+    metavar="RUN",
+    help="What the comment compares with: a run, a saved baseline's name, or a file, from the current or the pipeline's folder. By default the gate's baseline.",
 )
 @click.option(
     "--report-url",
@@ -126,9 +128,8 @@ def _with_comment(file: Path, junit: str | None, options: _Options, comment: Com
     )
     is_interrupted = False
     path, target = str(documents), str(comment.path.absolute())
-    sink = {
-        "github/documents": {"as": "ci-documents", "documents_path": path, "comment_path": target, "pipeline": name}
-    }
+    settings = {"documents_path": path, "comment_path": target, "pipeline": name, "against": comment.baseline}
+    sink = {"github/documents": {"as": "ci-documents", **settings}}
     try:
         code = _on_system(file, junit, options.with_sinks(sink))
         reasons = [_unjudged(code)]

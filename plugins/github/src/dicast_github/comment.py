@@ -16,7 +16,7 @@ from dicast.reporting import ALL_METRICS, code, exit_note, figure, money, ordere
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, open_file, read_bytes
 
-from .baselines import BaselinePair, find_baselines
+from .baselines import BaselinePair, find_baselines, places_of
 from .reasons import NO_BASELINE, gate_reasons, is_judged, loss_lines, open_labels, reason_lines, state_once
 from .rows import MAX_NAMED, row_parts
 
@@ -179,7 +179,7 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
         lines.append(f"- experiments not started, as the suite ended before them: {', '.join(map(code, names))}")
     if lines:
         yield "\n".join(lines)
-    baselines = [(baseline, [baseline])] if baseline else find_baselines(done)
+    baselines = [(baseline, places_of(baseline, Path(done["base"])))] if baseline else find_baselines(done)
     pairs = [] if ledger is None else [BaselinePair.of(Path(ledger), *side, str(done["run_id"])) for side in baselines]
     if _open_clauses(done):
         yield _OPEN.format(_open_advice(done, pairs))

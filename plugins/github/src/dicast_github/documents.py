@@ -16,6 +16,7 @@ from dicast.reporting import JudgedSubject, OutcomeReader, code, money, not_star
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
+from .baselines import refuse_unknown_run
 from .comment import write_progress
 from .reasons import ledger_place, resume_options, shown_option
 from .rows import MAX_NAMED
@@ -91,6 +92,7 @@ class Documents:
     :param documents_path: the file to append to; a relative path starts at the pipeline's folder. All experiments of a suite append to it.
     :param comment_path: the comment of ``dicast ci``, which has the number of judged subjects and the cost so far, for a process that is killed.
     :param pipeline: the pipeline file, which names the comment.
+    :param against: the run or file that the comment compares with, which must exist before the run starts.
     """
 
     name = "documents"
@@ -100,13 +102,16 @@ class Documents:
     documents_path: Path = attrs.field(converter=Path)
     comment_path: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
     pipeline: str = ""
+    against: str | None = None
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[DocumentsFile]:
         """Open the file to append to.
 
-        :raises ConfigError: if the file cannot be written.
+        :raises ConfigError: if the file cannot be written, or there is no run *against*.
         """
+        if self.against is not None:
+            refuse_unknown_run(self.against, run)
         path = output_path(run.base, self.documents_path, None)
         AtomicFile(path, run=run.run_id).discard()
         progress = None
