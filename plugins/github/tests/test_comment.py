@@ -334,6 +334,18 @@ def test_several_reasons_that_the_gate_has_are_referred_to_once():
     assert [*pair.notes(figures, done)] == ["- Not compared `town`: for the same reason"]
 
 
+def test_one_reason_with_the_commands_of_two_programs_is_in_the_comment_once():
+    reason = "4 of 8 subjects have no score: 4 without a score there ('1' and 3 more; causes: dicast verdicts --run R --failed; to judge them again: {} --retry-failed)"
+    answers = {"city": {"faults": [reason.format("dicast run p.yaml --resume R")]}}
+    pair = BaselinePair("main", ["R"], {"answers": answers})
+    text = f"city is not compared with main (run R): {reason.format('dicast ci p.yaml --resume R --junit j.xml')}"
+    gate = {"reasons": [text], "clauses": [{"on": "city", "passed": None}]}
+    figures = {"city": {"mean": 1.0}}
+    assert [*pair.notes(figures, {"gate": gate, "undecided": [], "metrics": figures})] == []
+    (line,) = pair.notes(figures, {"gate": None, "undecided": [], "metrics": figures})
+    assert line == "- Not compared: `4 of 8 subjects have no score: 4 without a score there ('1' and 3 more)`"
+
+
 def test_a_reason_of_several_labels_is_in_the_comment_once(folder):
     metrics = "check/contains: {as: city, value: Ankara}, check/contains: {as: town, value: Bonn}"
     many = PIPELINE.replace("check/contains: {as: city, value: Ankara}", metrics)

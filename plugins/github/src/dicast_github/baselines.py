@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +17,9 @@ from dicast.reporting import code
 from .reasons import gate_reasons, open_labels
 
 Document = Mapping[str, Any]
+
+_COMMANDS = re.compile(r"; (?:causes|to judge them again): dicast [^;]*?(?=;|\)(?:[;,]|$))", re.MULTILINE)
+"""Commands in a reason; the comment's next step has the command that judges the failed subjects again."""
 
 
 def find_baselines(done: Document) -> list[tuple[str, list[str]]]:
@@ -99,7 +103,8 @@ class BaselinePair:
 
         :param figures: the figures of the labels in the table.
         """
-        text = "\n".join(reason for reason in gate_reasons(done) if f"compared with {self.name} " in reason)
+        reasons = [reason for reason in gate_reasons(done) if f"compared with {self.name} " in reason]
+        text = _COMMANDS.sub("", "\n".join(reasons))
         if self.document is None:
             if self.refusal not in text:
                 yield f"- Not compared with {code(self.name)}: {code(self.refusal, 1_000)}"
@@ -110,7 +115,7 @@ class BaselinePair:
             labels.setdefault(f"{side} has no score of the label", []).append(label)
         for label, answer in self.answers.items():
             for fault in answer.get("faults", ()):
-                labels.setdefault(fault, []).append(label)
+                labels.setdefault(_COMMANDS.sub("", fault), []).append(label)
         yield from _unpaired_lines(self.answers)
         causes: dict[str, set[str]] = {}
         for fault, names in labels.items():
