@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -131,6 +132,30 @@ def test_the_command_for_details_names_the_ledger(ask):
     option = "--ledger=.dicast/ledger.db"
     assert ask("plain", "warm", option).splitlines()[-1].endswith(" --full --ledger .dicast/ledger.db")
     assert ask("plain", "warm").splitlines()[-1].endswith(" --full")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("saved file.json", "warm", "--margin", "0.1"),
+        ("plain.jsonl", "plain", "--allow-incomparable"),
+        ("plain", "warm", "--unweighted"),
+    ],
+)
+def test_the_command_for_details_repeats_the_sides_and_the_options(ask, run_folder, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(shutil.copytree(run_folder, tmp_path / "copy"))
+    save = [sys.executable, "-m", "dicast", "baseline", "save", "saved", "plain", "--file", "saved file.json"]
+    subprocess.run(save, check=True, capture_output=True)
+    names, options = arguments[:2], arguments[2:]
+    program, command, *words = shlex.split(" ".join(ask(*arguments).partition("details: ")[2].split()))
+    assert (program, command, words) == ("dicast", "compare", [*names, "--full", *options])
+    assert ask(*words) == ask(*arguments, "--full")
+
+
+def test_the_command_for_details_pins_the_newest_run_by_its_id(ask):
+    newest = document(ask, "plain", "last", "--allow-incomparable")["b"]["run_id"]
+    command = ask("plain", "last", "--allow-incomparable").splitlines()[-1]
+    assert command == f"details: dicast compare plain {newest[-6:]} --full --allow-incomparable"
 
 
 def test_each_criterion_has_its_sentence_in_the_text(ask):

@@ -16,6 +16,7 @@ from dicast import (
     Ledger,
     LedgerRefused,
     Problem,
+    Results,
     read_ledger,
 )
 from dicast.commands import ledger_path
@@ -29,6 +30,8 @@ from .pair import Pair, find_pair
 
 LAST = "last"
 """Default of B."""
+SHOWN_OF_RUN = 6
+"""Number of characters at the end of a run's id that the printed command has, as in ``dicast runs``."""
 
 
 @click.command()
@@ -115,9 +118,19 @@ def compare(
     if as_json:
         click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     else:
-        text = lines(pair.a, pair.b, document, is_full=is_full, ledger=_ledger_option(ledger))
+        option = _ledger_option(ledger)
+        flags = {"--allow-incomparable": allow_incomparable, "--unweighted": unweighted}
+        options = [*(() if margin is None else ("--margin", str(margin))), *(flag for flag, on in flags.items() if on)]
+        runs = (_repeat_name(a, pair.a), _repeat_name(b, pair.b))
+        details = f"{shlex.join(['dicast', 'compare', *runs, '--full', *options])}{option}"
+        text = lines(pair.a, pair.b, document, is_full=is_full, details=details, ledger=option)
         print_lines(map(_in_one_line, text))
     return _exit_code(document["answers"], fail_on)
+
+
+def _repeat_name(name: str | None, run: Results) -> str:
+    """Return *name* for a printed command; the end of the id of *run* for ``last`` and for an omitted name, which a later run changes."""
+    return run.run_id[-SHOWN_OF_RUN:] if name in (None, LAST) else name
 
 
 def _ledger_option(ledger: Path | str | None) -> str:

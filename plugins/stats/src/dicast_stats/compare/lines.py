@@ -29,18 +29,19 @@ MAX_LABELS = 6
 """Largest number of lines of answers without the full text; a line may be about several labels."""
 MAX_CHANGED = 2
 """Largest number of labels whose changed subjects are named, without the full text."""
-SHOWN_OF_RUN = 6
-"""Number of characters at the end of a run's id that the printed command has, as in ``dicast runs``."""
 
 _FLIPS = ("newly failing", "newly passing", "with equal outputs and judges pass in one run alone (the judge varies)")
 """Words for subjects whose pass has changed; the last words are for pairs that count as unchanged."""
 
 
-def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, ledger: str = "") -> Iterator[Any]:
+def lines(
+    a: Results, b: Results, document: Figures, *, is_full: bool = True, details: str = "", ledger: str = ""
+) -> Iterator[Any]:
     """Yield the *document* as lines and tables for ``dicast.toolkit.terminal.print_lines``: the answers first.
 
     :param is_full: with the tables of the comparisons, and with the changed subjects under each label.
-    :param ledger: the option that names the ledger, for the command that prints the full text.
+    :param details: the command that prints the full text; empty for none.
+    :param ledger: the option that names the ledger, for other commands.
     """
     if document["sentences"]:
         answers = [*_join_labels(document["sentences"] if is_full else _short_answers(document))]
@@ -67,9 +68,8 @@ def lines(a: Results, b: Results, document: Figures, *, is_full: bool = True, le
             f"subjects of {' and '.join(weighted)} have weights; here each counts once, so the differences are about the sample"
         )
     if not is_full:
-        if document["sentences"]:
-            runs = (run.run_id if run.started_at is None else run.run_id[-SHOWN_OF_RUN:] for run in (a, b))
-            yield f"details: dicast compare {' '.join(runs)} --full{ledger}"
+        if document["sentences"] and details:
+            yield f"details: {details}"
         return
     for name, comparison in document["comparisons"].items():
         yield ""
