@@ -395,6 +395,7 @@ def test_several_fields_may_follow_one_flag(init):
         (b"a,b\n1,\xff\n", "a.csv", (), "a.csv: the file is not UTF-8 (line 2); cp1252 might fit: dicast init a.csv --encoding cp1252"),
         ('{"a": 1}\n{"a": \n', "a.jsonl", (), "a.jsonl:2:"),
         ("a,b\n1,2\n", "a.csv", (), "the columns are a, b. If a column has outputs: --fields output=COLUMN. If a task shall write them: --fields input=COLUMN --model NAME"),
+        ("a,b\n1,2\n", "a.csv", (), "Add reference=COLUMN for the column with the right answers."),
         ("a,b\n1,2\n", "a.csv", ("--fields", "outptu=a"), "did you mean 'output'?"),
         ("answr,b\n1,2\n", "a.csv", ("--fields", "output=answer"), "the data has no column 'answer'; it has answr, b, did you mean 'answr'?"),
         ("a,b\n1,2\n", "a.csv", ("--kind", "turns"), "conversations are JSON: one a line, or an array of them"),

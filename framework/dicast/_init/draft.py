@@ -130,7 +130,7 @@ def _guesses(sample: Sample, wishes: Wishes) -> Guesses:
         noun = f"Likely: {', '.join(map(one_comment, likely))}. " if likely else ""
         ways = (
             f"If a column has outputs: --fields output={name}. If a task shall write them: --fields input={name} --model NAME, "
-            f"or --fields input={name} alone to add the task yourself."
+            f"or --fields input={name} alone to add the task yourself. Add reference=COLUMN for the column with the right answers."
         )
         raise ConfigError(f"{wrong}. {noun}{ways}")
     return guesses
