@@ -548,6 +548,26 @@ def test_a_stopped_run_says_how_it_goes_on(changes, lines):
     assert not any("billed" in line for line in shown(cancelled, RunCommand("p.yaml")))
 
 
+@pytest.mark.parametrize(
+    ("message", "refused"),
+    [
+        ("spore-2 at http://x: HTTP 404: no", ["a/chat.model=spore-2"]),
+        ("spore-2 at http://y: HTTP 404: no", ["a/chat.model=spore-2", "a/chat.base_url='http://y'"]),
+        ("other at http://x: HTTP 404: no", []),
+    ],
+)
+def test_the_command_after_a_correction_lacks_the_refused_model_and_address(message, refused):
+    settings = ["a/chat.model=spore-2", "a/chat.base_url='http://y'", "b/chat.model=big", "name=x"]
+    stopped = {"reason": "refused_by_provider", "message": message}
+    text = shown(DONE | {"stopped": stopped, "scored": 0}, RunCommand("p.yaml", settings))
+    paths = " and ".join(setting.partition("=")[0] for setting in refused)
+    place = f"in the file, or of {paths} in --set (left out here)" if refused else "in the file"
+    kept = [setting for setting in settings if setting not in refused]
+    start = text.index(f"  after a correction of the address or the model {place}, a new run:")
+    assert text[start + 1].strip() == RunCommand("p.yaml", kept).starting()
+    assert RunCommand("p.yaml", settings).resuming(RUN) in text[start - 1], "the resumed run is of the same model"
+
+
 def test_the_end_has_warnings_the_gate_and_the_head_of_the_ledger():
     warnings = [{"kind": "dropped_records", "message": "dropped"}, {"kind": "other", "message": "careful"}]
     clauses = [

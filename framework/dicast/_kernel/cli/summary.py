@@ -335,6 +335,14 @@ def _refusal_words(stopped: Document) -> tuple[str, str]:
     return "once the endpoint answers and the file is unchanged", "the address or the model"
 
 
+def _refused_settings(settings: Iterable[str], message: str) -> Iterator[str]:
+    """Yield the path of each of *settings*, ``PATH=VALUE``, that is a model or an address named by the *message* of an endpoint."""
+    for setting in settings:
+        path, _, value = (part.strip() for part in setting.partition("="))
+        if path.rpartition(".")[2] in ("model", "base_url") and value.strip("\"'") in message:
+            yield path
+
+
 def next_lines(done: Document, command: RunCommand | None) -> Iterator[str]:
     """Yield the commands that continue a stopped run. An early stop needs no next step."""
     if not is_resumed(done):
@@ -353,8 +361,10 @@ def next_lines(done: Document, command: RunCommand | None) -> Iterator[str]:
     yield f"  {notice}to judge the remaining subjects{steps and f', {steps}'}:"
     yield f"    {resuming(done['run_id'])}"
     if correction:
-        yield f"  after a correction of {correction} in the file, a new run:"
-        yield f"    {command.starting()}"
+        refused = [*_refused_settings(command.settings, done["stopped"]["message"])]
+        place = f"in the file, or of {' and '.join(refused)} in --set (left out here)" if refused else "in the file"
+        yield f"  after a correction of {correction} {place}, a new run:"
+        yield f"    {command.raising(refused).starting()}"
     cancelled = {batch["batch_id"] for batch in done.get("cancelled_batches", ())}
     if any(batch["batch_id"] not in cancelled for batch in done.get("batches", ())):
         yield "  The batches continue and are billed. To cancel them:"
