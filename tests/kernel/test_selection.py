@@ -138,6 +138,23 @@ def test_failing_selects_the_subjects_that_did_not_pass_before(folder, capsys):
     assert "every subject of run" in refused["error"]["message"]
 
 
+@pytest.mark.parametrize("rule", ["failing", "failing=selected"])
+def test_a_resumed_run_is_filtered_by_the_run_that_was_the_newest_at_its_start(folder, capsys, rule):
+    answer = folder / "answer.txt"
+    (folder / "run.yaml").write_text("task: {task/command: {command: [sh, -c, cat answer.txt]}}" + PIPELINE)
+    answer.write_text("Bonn")
+    run(capsys)
+    answer.unlink()
+    _, part = run(capsys, "--filter", rule)
+    assert part["failed"] == len(ROWS)
+    answer.write_text("Ankara")
+    run(capsys)
+    code, resumed = run(capsys, "--resume", part["run_id"], "--filter", rule, "--retry-failed")
+    assert (code, resumed["run_id"], resumed["failed"]) == (0, part["run_id"], 0)
+    newer = run(capsys, "--filter", rule)[1]["error"]["message"]
+    assert "every subject of run" in newer, "a new run is filtered by the newest run"
+
+
 def test_a_filtered_run_is_not_the_newest_whole_run(folder, capsys):
     _, whole = run(capsys)
     run(capsys, "--filter", "id=a2")
@@ -302,3 +319,15 @@ def test_check_names_a_missing_baseline_file_and_refuses_another_missing_baselin
     (folder / "new.yaml").write_text(gate.replace("main.json", "main"))
     assert main(["check", "new.yaml"]) == 2
     assert "no finished run or baseline 'main'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["show"], ["show", "--browse"], ["view"], ["compare", "--allow-incomparable"]])
+def test_a_command_about_one_run_refuses_a_suite_with_its_experiments(folder, capsys, command):
+    (folder / "run.yaml").write_text(PIPELINE + "experiments: {first: {}, second: {}}\n")
+    run(capsys)
+    capsys.readouterr()
+    name, *options = command
+    assert main([name, "selected", *options, *(["last"] if name == "compare" else [])]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "'selected' is a suite, and one run is needed here" in error
+    assert "selected/first, selected/second; dicast report selected writes" in error

@@ -11,7 +11,7 @@ from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
 from ..events import EVAL_COMPLETED, EVAL_FAILED, RECORD_FAILED, SUBJECT_READ
 from ..records.passes import ledger_passes, recorded_rule
-from ..resume.named_runs import LEAST, TOOL, run_kind, started_runs
+from ..resume.named_runs import LEAST, TOOL, run_kind, started_runs, suite_text
 from ..resume.queries import Selection, failure, subject, verdict
 from ..resume.retractions import retracted_among, verdict_documents
 from ..values import Entry, Event, Query, Verdict
@@ -153,6 +153,8 @@ def _unknown(ledger: Ledger, name: str) -> str:
     parts = dict.fromkeys(str(entry.event.subject_id) for entry in islice(reads, _MOST_EXAMPLES + 1))
     if parts:
         return f"the session {name!r} was not judged as a whole; dicast show shows its parts: {_examples([*parts])}"
+    if (text := suite_text(ledger, name)) is not None:
+        return text
     newest = ledger.read(Query(types=(SUBJECT_READ,), newest_first=True, limit=_NEWEST))
     names = [str(entry.event.payload["name"]) for entry in started_runs(ledger.read, tools=True)]
     near = nearest(name, dict.fromkeys([*names, *(str(entry.event.subject_id) for entry in newest)]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +16,7 @@ from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED
 from ..pipeline.ledger_path import ledger_option
 from ..plan.sections import Pipeline
-from ..resume.named_runs import LAST, TOOL, by_part, find_run, limits_text, run_kind, started_runs
+from ..resume.named_runs import LAST, TOOL, by_part, find_run, limits_text, run_kind, started_runs, suite_text
 from ..resume.open_runs import resume_command
 from ..resume.saved import saved_baselines
 from ..values import Event, Query, Record, Results
@@ -95,6 +96,7 @@ def find_results(
     pipeline_name: str | None = None,
     exclude: str | None = None,
     experiments: Collection[str] = (),
+    before: int | None = None,
 ) -> Results | None:
     """Return the results that *name* names: a saved baseline, a run's id, a pipeline's name (its newest finished run), or a file below *base*.
 
@@ -102,34 +104,38 @@ def find_results(
     is None if there is none. The run *exclude* is never returned. A run that was limited to some subjects, or scored none, is found only
     by its id. A message may name one of *experiments* in place of a wrong name.
 
+    :param before: the number of a ledger entry: ``last`` and a pipeline's name find the run that they found when the entry was written.
     :raises ConfigError: when there is no such run or file, or the run is not completed.
     :raises DataError: when the file does not contain records.
     """
     if name == LAST:
-        candidates = (event for event in _finished(ledger, exclude) if pipeline_name in (None, event.payload["name"]))
+        finished = _finished(ledger, exclude, before)
+        candidates = (event for event in finished if pipeline_name in (None, event.payload["name"]))
         newest = next((event for event in candidates if _is_whole(ledger, event)), None)
         return None if newest is None else results(ledger, newest.run_id)
     if (saved := saved_baselines(ledger).get(name)) is not None and saved.run_id != exclude:
         return results(ledger, saved.run_id)
-    candidates = (event for event in _finished(ledger, exclude) if name in (event.run_id, event.payload["name"]))
+    finished = _finished(ledger, exclude, before)
+    candidates = (event for event in finished if name in (event.run_id, event.payload["name"]))
     match = next((event for event in candidates if event.run_id == name or _is_whole(ledger, event)), None)
     if match is not None:
         return results(ledger, match.run_id)
     if (base / name).is_file():
         return of_file(base / name)
-    finished = [*_finished(ledger, exclude)]
-    if (part := by_part(name, (event.run_id for event in finished))) is not None:
+    all_finished = [*_finished(ledger, exclude)]
+    if (part := by_part(name, (event.run_id for event in all_finished))) is not None:
         return results(ledger, part)
-    raise ConfigError(Problem(_missing_message(ledger, name, finished, base, experiments), value=name))
+    raise ConfigError(Problem(_missing_message(ledger, name, all_finished, base, experiments), value=name))
 
 
-def _finished(ledger: Ledger, exclude: str | None) -> Iterator[Event]:
-    """Yield the newest end of each run but *exclude*, in the order of :func:`started_runs`."""
+def _finished(ledger: Ledger, exclude: str | None, before: int | None = None) -> Iterator[Event]:
+    """Yield the newest end of each run but *exclude*, in the order of :func:`started_runs`; only ends written before the entry *before*."""
     for start in started_runs(ledger.read, tools=True):
-        if start.event.run_id == exclude:
+        if start.event.run_id == exclude or (before is not None and start.seq > before):
             continue
-        query = Query(start.event.run_id, (RUN_COMPLETED,), newest_first=True, limit=1)
-        yield from (entry.event for entry in ledger.read(query))
+        limit = 1 if before is None else None
+        ends = ledger.read(Query(start.event.run_id, (RUN_COMPLETED,), newest_first=True, limit=limit))
+        yield from islice((entry.event for entry in ends if before is None or entry.seq < before), 1)
 
 
 def _is_whole(ledger: Ledger, finished: Event) -> bool:
@@ -157,6 +163,8 @@ def _missing_message(
             f"no run of {wanted_name!r} can be compared by its name: {reasons}; name a run by its id, such as {partial}"
         )
     names = {name for event in finished for name in (event.run_id, event.payload["name"])}
+    if (text := suite_text(ledger, wanted_name)) is not None:
+        return text
     if suffix := Path(wanted_name).suffix:
         names |= {path.name for path in base.glob("*") if path.suffix == suffix}
     near = nearest(wanted_name, sorted({*map(str, names), *saved_baselines(ledger), *experiments}))

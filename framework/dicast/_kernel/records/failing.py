@@ -10,17 +10,20 @@ from ..values.passes import SubjectKey
 from .baseline import find_results
 
 
-def failing_subjects(ledger: Ledger, pipeline: Pipeline, run: str | None, exclude: str) -> frozenset[SubjectKey]:
+def failing_subjects(
+    ledger: Ledger, pipeline: Pipeline, run: str | None, exclude: str, before: int | None = None
+) -> frozenset[SubjectKey]:
     """Return the subjects that did not pass, or have no verdict, in the run *run*, by default the newest run of *pipeline*.
 
     A subject counts if any label of the run's gate, or the label of its score, is not passed or has no verdict; without such labels, any label of
     the file.
 
-    :param exclude: the id of the run that starts.
+    :param exclude: the id of the run that starts, or is resumed.
+    :param before: the number of the ``run.started`` entry of a resumed run: runs that ended later do not count.
     :raises ConfigError: if there is no such run, if it states no rule of passing, or if all of its subjects passed.
     """
     name = pipeline.name if run is None else None
-    results = find_results(ledger, run or LAST, pipeline.base, pipeline_name=name, exclude=exclude)
+    results = find_results(ledger, run or LAST, pipeline.base, pipeline_name=name, exclude=exclude, before=before)
     if results is None:
         raise ConfigError(
             f"--filter failing: the ledger has no completed run of {pipeline.name}; run it without the filter first"

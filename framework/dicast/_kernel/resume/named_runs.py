@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from ..contract.protocols import Ledger
 from ..events import RUN_STARTED
@@ -14,6 +15,9 @@ from .saved import saved_baselines
 
 LEAST = 4
 """The fewest characters of an id that name the run."""
+
+_SHOWN_EXPERIMENTS = 8
+"""Largest number of experiments of a suite that a message names."""
 
 LAST = "last"
 """The name of the newest run over all subjects, of any pipeline."""
@@ -134,10 +138,28 @@ def named_run(ledger: Ledger, name: str) -> str:
     try:
         return known_run(ledger, name)
     except ConfigError as error:
+        if (text := suite_text(ledger, name)) is not None:
+            raise ConfigError(Problem(text, value=name)) from error
         names = {str(entry.event.payload.get("name")) for entry in started_runs(ledger.read, tools=True)}
         if (near := nearest(name, {*names, *saved_baselines(ledger)})) is None:
             raise
         raise ConfigError(Problem(f"the ledger has no run {name!r}", value=name, hint=near)) from error
+
+
+def suite_text(ledger: Ledger, name: str) -> str | None:
+    """Return the message that *name* is a suite in a place that takes one run, with the runs of its newest start; None if there is no such suite."""
+    names: dict[str, None] = {}
+    newest = None
+    for entry in started_runs(ledger.read):
+        started: Mapping[str, Any] = entry.event.payload
+        run_name, suite = str(started.get("name")), started.get("suite")
+        if suite and run_name.rpartition("/")[0] == name and newest in (None, suite["id"]):
+            newest, names[run_name] = suite["id"], None
+    if not names:
+        return None
+    runs = ", ".join([*names][::-1][:_SHOWN_EXPERIMENTS]) + " …" * (len(names) > _SHOWN_EXPERIMENTS)
+    fix = f"name one of its runs: {runs}; dicast report {shlex.quote(name)} writes a page with all of them"
+    return f"{name!r} is a suite, and one run is needed here; {fix}"
 
 
 def limited_run_text(ledger: Ledger, name: str, run_id: str) -> str | None:

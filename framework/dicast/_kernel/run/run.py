@@ -234,9 +234,10 @@ class RunSteps:
         from ..records.failing import failing_subjects  # most runs have no filter
         from ..source.filters import FilteredSource, filter_digest, resolved
 
-        run_id = self.context.run_id
+        before = None if self.earlier is None else self.earlier.entry.seq
+        exclude, pipeline = self.context.run_id, self.pipeline
         rules = resolved(
-            self.request.filters, lambda name: failing_subjects(self.ledger, self.pipeline, name, exclude=run_id)
+            self.request.filters, lambda name: failing_subjects(self.ledger, pipeline, name, exclude, before=before)
         )
         self._filter_digest = {"filter": filter_digest(rules)}
         self._filtered = FilteredSource(source, rules)
