@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from dicast import DicastError, Event
+from dicast._kernel.cli.head import head_parts
 from dicast.toolkit.run_table import RunTable
 
 SUBJECT = ["subject_kind", "subject_id", "session_id", "score", "tier", "failure", "cost_usd"]
@@ -172,3 +173,23 @@ def test_a_subject_before_the_columns_are_known_is_an_error(tmp_path):
 def test_the_rows_file_has_no_name(tmp_path):
     table(tmp_path, record("1"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_judge_that_was_not_asked_has_the_failure_of_the_task(tmp_path):
+    mode = {"failure_mode": "judge_output_invalid"}
+    task = event("record.failed", {"row": {"id": "1"}, "error": "no content", **mode}, "1")
+    unasked = event("eval.failed", {"judge": "j", "error_message": "no content", "origin": "task", **mode}, "1")
+    asked = event("eval.failed", {"judge": "j", "error_message": "no verdict", **mode}, "2")
+    start = started(judges=["j"], counted=["j"], task="prompt/chat")
+    first, second = table(tmp_path, start, task, unasked, record("2", response={"content": "4"}), asked, content=True)
+    names = ("failure", "judge_j_failure", "reason_j", "reason_record")
+    assert [first[name] for name in names] == ["judge_output_invalid", "task: judge_output_invalid", None, "no content"]
+    assert [second[name] for name in names] == ["judge_output_invalid", "judge_output_invalid", "no verdict", None]
+
+
+def test_the_table_of_head_says_that_the_task_failed_and_not_the_judge():
+    row = {"subject_kind": "row", "subject_id": "1", "failure": "judge_output_invalid", "cost_usd": "0"}
+    row |= {"judge_j_failure": "task: judge_output_invalid", "reason_record": "no content"}
+    _, drawing, *_ = head_parts({"head": [row], "score": None}, None)
+    assert "\n".join(drawing.lines).count("task: reply is invalid") == 2
+    assert "judge_output_invalid" not in "\n".join(drawing.lines)

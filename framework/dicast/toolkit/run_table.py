@@ -70,7 +70,8 @@ class RunTable:
 
     First come the columns of :func:`~dicast.toolkit.flat.flat`, if the run has records; then ``subject_kind, subject_id, session_id, score,
     tier, failure, cost_usd``, ``metric_<label>`` for each metric, and ``judge_<label>_score``, ``_confidence``, ``_kind`` and
-    ``_failure`` for each judge. A row's column ``session_id`` and the subject's are one column; a row's column with one of the six other
+    ``_failure`` for each judge. A failure of the task has ``task:`` before its kind in the columns of the judges, and its reason in
+    ``reason_record``. A row's column ``session_id`` and the subject's are one column; a row's column with one of the six other
     names gets the prefix ``row_``. A metric with raw scores has its values in ``metric_<label>_raw``, and in ``raw`` next to an empty
     ``score`` if it has a weight. If other columns have the same name, ``_2`` is appended to the second. With *metrics* False, columns whose
     name begins with ``metric_`` are left out.
@@ -269,7 +270,8 @@ class _Verdicts:
                 cells += (values.get(label), raws.get(label)) if label in self.raw else (values.get(label),)
         for judge in self.judges:
             payload = row.verdicts.get(judge, {})
-            cells += (payload.get(key) for key in ("score", "confidence", "judge_kind", "failure_mode"))
+            cells += (payload.get(key) for key in ("score", "confidence", "judge_kind"))
+            cells.append(_failure(payload))
         return cells
 
     def _outcome(self, row: Row) -> tuple[object, object, object]:
@@ -286,6 +288,12 @@ class _Verdicts:
             value = scores.get(label)
         modes = (row.verdicts[label].get("failure_mode") for label in self.counted if label in row.verdicts)
         return value, None, next(filter(None, modes), None)
+
+
+def _failure(payload: Mapping[str, Any]) -> str | None:
+    """Return the kind of the failure of a verdict, after ``task:`` if the judge was not asked, because the task failed; None without a failure."""
+    mode, origin = payload.get("failure_mode"), payload.get("origin")
+    return mode if origin is None else f"{origin}: {mode}"
 
 
 def _recorded_value(payload: Mapping[str, Any]) -> object:

@@ -49,7 +49,9 @@ class TableTexts:
         if "failure_mode" in record:
             texts[self.reasons[RECORD]] = record.get("error")
         for label, payload in verdicts.items():
-            if "failure_mode" in payload:
+            if "failure_mode" in payload and "origin" in payload:
+                texts[self.reasons[RECORD]] = payload.get("error_message")
+            elif "failure_mode" in payload:
                 self._add_failure(texts, label, str(payload.get("error_message") or ""))
             elif label == ALL_METRICS:
                 self._add_metrics(texts, payload)

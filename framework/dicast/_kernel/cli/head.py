@@ -61,6 +61,12 @@ _COPIES = re.compile("llm_.*_metric_.*$")
 _VALUE = re.compile("metric_.+|judge_.+_score")
 """Columns with the value of a metric or of a judge."""
 
+_JUDGE_FAILURE = re.compile("judge_.+_failure")
+"""Columns with the failure of a judge."""
+
+_TASK = "task: "
+"""Start of a judge's failure if the judge was not asked, because the task failed."""
+
 _TASK_REASON = "reason_record"
 """The column with the reason of a failure of the task."""
 
@@ -199,6 +205,8 @@ def _cell(name: str, row: Row) -> object:
     value = row[name]
     if name == "failure" and value is not None and row.get(_TASK_REASON) is not None:
         return task_kind(str(value))
+    if _JUDGE_FAILURE.fullmatch(name) and str(value).startswith(_TASK):
+        return task_kind(str(value).removeprefix(_TASK))
     if isinstance(value, float) and 0 < abs(value) < _SMALL:
         return Decimal(f"{value:.3g}")
     plain = value is None or isinstance(value, str | int | float)
