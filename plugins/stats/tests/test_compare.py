@@ -303,7 +303,7 @@ def test_a_comparison_begins_with_a_sentence_with_an_interval_for_each_label(ask
         "kind: worse: warm is ahead, -0.10, 95 % interval -0.17 to -0.03, over 5 pairs",
     ]
     file_lines = " ".join(" ".join(ask("plain.jsonl", "plain", "--allow-incomparable").splitlines()[:4]).split())
-    equal = "mean score +0 over 5 pairs, all differences equal; about 1 more pair is needed to tell"
+    equal = "mean score +0 over 5 pairs, all differences are 0; about 1 more pair is needed to tell"
     assert file_lines == f"clear: cannot tell: 3 to 3 of 5 pass; {equal} kind: cannot tell: 1 to 1 of 5 pass; {equal}"
 
 

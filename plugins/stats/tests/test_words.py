@@ -30,7 +30,7 @@ def words(results, first, second, **options):
         (
             [0.1, 0.2],
             [0.1, 0.2],
-            "cannot tell: +0 over 2 pairs, all differences equal; about 4 more pairs are needed to tell",
+            "cannot tell: +0 over 2 pairs, all differences are 0; about 4 more pairs are needed to tell",
         ),
         ([0.1] * 6, [0.2] * 6, "better: B is ahead, +0.1 over 6 pairs, all differences equal"),
         ([0.1], [0.2], "too few pairs: 1 of the 2 needed"),
@@ -61,7 +61,7 @@ def test_of_different_criteria_each_has_its_own(results):
     other = results({"a": [0.1] * 7, "b": [0.5] * 7, "c": [1] * 7})
     b = "b: better: B is ahead, +0.5 over 7 pairs, all differences equal"
     assert (
-        Paired().compare(run, other)["words"] == f"a: no difference found: +0 over 7 pairs, all differences equal. {b}"
+        Paired().compare(run, other)["words"] == f"a: no difference found: +0 over 7 pairs, all differences are 0. {b}"
     )
     assert Paired(criteria=("b",)).compare(run, other)["words"] == b
     few = Paired().compare(results({"a": [0.1] * 6, "b": [0] * 6}), results({"a": [0.2] * 6, "b": [0.5] * 6}))
@@ -85,7 +85,7 @@ def test_the_sentence_of_a_criterion_is_true_of_the_adjusted_p(results):
     assert lucky
     for entry in lucky.values():
         assert entry["words"].startswith("cannot tell: ")
-        assert entry["words"].endswith("; p adjusted by Holm is 1")
+        assert entry["words"].endswith("; p adjusted by Holm is 1.0000")
     alone = Paired(adjustment="none").compare(results(baseline), results(variant))["criteria"]
     assert {alone[name]["words"].partition(": ")[0] for name in lucky} <= {"better", "worse"}
     pair = results({"a": baseline["c00"]}), results({"a": variant["c00"]})

@@ -105,9 +105,8 @@ class LabelChange:
             return f"the outputs of {pairs} are equal in both runs"
         if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
             is_single = estimate.sessions == 1 and estimate.n > 1
-            return (
-                f"{estimate.mean:+.4g} over {pairs}, {'all of one session' if is_single else 'all differences equal'}"
-            )
+            equal = "all differences equal" if estimate.mean else "all differences are 0"
+            return f"{estimate.mean:+.4g} over {pairs}, {'all of one session' if is_single else equal}"
         return f"{interval_text(estimate.mean, estimate.low, estimate.high)}, over {pairs}"
 
     def _cautions(self) -> list[str]:
