@@ -60,7 +60,7 @@ class OnlyLabels:
 
     def gate(self, gate: Gate) -> Gate:
         """Return *gate*; without clauses if any of them is about a label that is not judged, or judged in part."""
-        about = {clause.on or only_label(self._declared) for clause in gate.clauses}
+        about = {label for clause in gate.clauses if (label := clause.on or only_label(self._declared)) is not None}
         missing = dict.fromkeys(part for label in sorted(about) for part in self._left_out.get(label, ()))
         if not missing:
             return gate
