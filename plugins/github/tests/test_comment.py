@@ -607,6 +607,19 @@ def test_a_judge_at_another_address_is_answered_by_a_fixed_host_and_port(folder)
     assert "give the judge's server a fixed host and port in all jobs" in text
 
 
+def test_another_model_than_in_a_baseline_file_is_named_and_not_its_digest(folder, monkeypatch):
+    with answering(write=reply) as url:
+        (folder / "main.yaml").write_text(JUDGED.replace("URL", url).replace("NAME", "main"))
+        judge("main.yaml")
+        (command,) = entry_points(group="console_scripts", name="dicast")
+        assert command.load()(["baseline", "save", "main", "--file", "old.json"]) == 0
+        monkeypatch.setenv("DICAST_LEDGER", str(folder / "other.db"))
+        new = JUDGED.replace("URL", url).replace("NAME", "new").replace("model: m-1", "model: m-2")
+        (folder / "new.yaml").write_text(new + GATE.replace("{baseline: main", "{on: helpful, baseline: old.json"))
+        text = comment(folder, "new.yaml")[1]
+    assert ('openai/chat.model: "m-2", not "m-1"' in text, "sha256" in text) == (True, False), text
+
+
 def test_a_budget_that_allows_no_call_is_named_in_the_comment_with_its_amounts(folder):
     judge("main.yaml")
     asking(folder, "http://127.0.0.1:9/v1", "budget: {run: 0.000001 usd}\n")

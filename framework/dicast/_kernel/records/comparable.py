@@ -31,14 +31,23 @@ def find_faults(baseline: Results, variant: Results, label: str | None = None) -
     """
     unrelated = () if label is None else _unrelated(baseline, variant, label)
     sections = variant.differs(baseline, without=(TASK, *DATA, *unrelated))
+    before, after = _named_models(baseline), _named_models(variant)
     faults = [
-        section_changes(fault, baseline.options.get(fault), variant.options.get(fault))
-        + _missing_side(fault, baseline, variant)
+        section_changes(fault, before.get(fault), after.get(fault)) + _missing_side(fault, baseline, variant)
         for fault in sections
     ]
     if not variant.fingerprints or not baseline.fingerprints:
         return faults
     return [*faults, *(_input_faults(baseline, variant) if _has_other_data(baseline, variant) else ())]
+
+
+def _named_models(run: Results) -> dict[str, dict[str, str]]:
+    """Return the options of *run* by section, with the names of its models that answered in place of their digests in a baseline file."""
+    names = {text_digest(name): f'"{name}"' for models in run.models.values() for name in models}
+    return {
+        section: {option: names.get(value, value) for option, value in options.items()}
+        for section, options in run.options.items()
+    }
 
 
 def changed_subjects(baseline: Results, variant: Results) -> frozenset[SubjectKey]:
