@@ -530,7 +530,7 @@ def test_a_planned_width_is_compared_with_the_width(planned, reached):
             [
                 "stopped: interrupted",
                 "  verdicts are recorded; to judge the remaining subjects, raise the cap: budget.day is 2 usd, or wait for the next day (UTC):",
-                f"    dicast run p.yaml --resume {RUN}",
+                f"    dicast run p.yaml --resume {RUN} --retry-failed",
             ],
         ),
         (

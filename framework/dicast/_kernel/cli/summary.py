@@ -17,7 +17,7 @@ from ...toolkit.text_table import TextTable
 from ..pipeline.ledger_path import ledger_option
 from ..plan.clauses import GATE_LEFT_OUT
 from ..report.caps import cap_lines, raise_caps_text, reached_caps
-from ..report.failure_words import failure_kind, failure_label, failures_text
+from ..report.failure_words import failure_kind, failure_label, failures_text, may_pass_again
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
 from ..values.endpoint_errors import UNSUPPORTED
@@ -359,7 +359,8 @@ def next_lines(done: Document, command: RunCommand | None) -> Iterator[str]:
     condition, correction = _refusal_words(done["stopped"])
     steps = ", ".join([*([raise_caps_text(caps)] if caps else []), *([condition] if condition else [])])
     yield f"  {notice}to judge the remaining subjects{steps and f', {steps}'}:"
-    yield f"    {resuming(done['run_id'])}"
+    has_retry = done["failures"] and may_pass_again(done) and "shards" not in done["stopped"]
+    yield f"    {resuming(done['run_id'], *['--retry-failed'] * bool(has_retry))}"
     if correction:
         refused = [*_refused_settings(command.settings, done["stopped"]["message"])]
         place = f"in the file, or of {' and '.join(refused)} in --set (left out here)" if refused else "in the file"
