@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..classes import define
 from ..values import Failure, Reply
 
@@ -19,7 +21,9 @@ class UnpaidTries:
 
     def add(self, answer: Reply | Failure) -> None:
         """Count the tries of *answer*."""
-        self.repeated += max((answer.retry or {}).get("attempts", 1) - 1, 0)
+        attempts = answer.retry.get("attempts") if isinstance(answer.retry, Mapping) else None
+        if isinstance(attempts, int):  # a plugin's retry of another form fails its own row, when it is recorded
+            self.repeated += max(attempts - 1, 0)
         if isinstance(answer, Failure):
             self.failed += 1
             self.free += answer.cost.is_zero
