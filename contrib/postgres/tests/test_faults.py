@@ -369,7 +369,7 @@ def test_a_reader_of_a_run_waits_for_a_server_that_was_killed(own_server, open_l
 
 
 def test_a_server_that_stays_away_is_an_error_by_name(own_server, open_ledger):
-    component = Ledger(Secret(own_server.url), timeout=0.2)
+    component = Ledger(Secret(own_server.url), timeout=3)
     with open_ledger(component) as ledger:
         ledger.append([event("note", {"n": 0})])
         own_server.kill()
