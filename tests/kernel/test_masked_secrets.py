@@ -137,3 +137,35 @@ def test_a_secret_that_is_a_word_of_documents_changes_no_name_that_is_compared(s
     assert run.document["gate"]["clauses"][-1] == plain.document["gate"]["clauses"][-1]
     assert run.document.keys() == plain.document.keys()
     assert run.document["labels"].keys() == plain.document["labels"].keys()
+
+
+@pytest.mark.parametrize("text", ["hunterpassword", "hunterpassword_x", "xhunterpassword", "key hunterpassword"])
+def test_a_component_answers_no_name_with_a_secret_in_it(text):
+    @attrs.frozen
+    class Metric:
+        tier = "truth"
+        key: Secret = Secret("hunterpassword")
+
+        def score(self, subject):
+            return Score(1.0, details=text, signals={text: text})
+
+    @attrs.frozen
+    class Total:
+        key: Secret = Secret("hunterpassword")
+
+        @asynccontextmanager
+        async def open(self, run):
+            yield self
+
+        def add(self, record):
+            pass
+
+        def finish(self):
+            return {text: text}
+
+    pipeline = {"metrics": ["metric"], "aggregates": ["total"]}
+    subjects = [Subject("row", "1", output="yes")]
+    run = run_pipeline(pipeline, subjects=subjects, components={"metric": Metric(), "total": Total()})
+    assert run.document["scored"] == 1
+    shown = [run.document, *(event.payload for event in run.events)]
+    assert [part for part in shown if "hunterpassword" in json.dumps(part)] == []

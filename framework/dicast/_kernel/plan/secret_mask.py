@@ -46,11 +46,15 @@ class SecretMask:
         return text if self._mask is None else self._mask.message(text)
 
     def data(self, value: Any) -> Any:
-        """Return JSON-like data without the secrets in its texts and keys; *value* itself if there are no secrets.
+        """Return JSON-like data without the secrets in its texts and keys; *value* itself if there are no secrets."""
+        return value if self._mask is None else _mapped(value, self._mask.message)
+
+    def document(self, document: Any) -> Any:
+        """Return members of a run's *document*, or of a comparison, without the secrets.
 
         Names that dicast compares, such as ``early_stop``, are unchanged, although a secret may be a word of them.
         """
-        return value if self._mask is None else _mapped(value, self._masked, self._masked_key)
+        return document if self._mask is None else _mapped(document, self._masked, self._masked_key)
 
     def answer(self, answer: Any) -> Any:
         """Return a component's answer without the secrets in its texts and signals."""
@@ -59,7 +63,7 @@ class SecretMask:
         changes: dict[str, Any] = {}
         for name in _TEXTS.get(type(answer), ()):
             value = getattr(answer, name)
-            if value and (masked := _mapped(value, self._masked)) != value:
+            if value and (masked := _mapped(value, self._mask.message)) != value:
                 changes[name] = masked
         return evolve(answer, **changes) if changes else answer
 
@@ -153,7 +157,7 @@ def _mapped(value: Any, change: Callable[[str], str], change_key: Callable[[str]
         return change(value)
     if isinstance(value, Mapping):
         keys = change if change_key is None else change_key
-        return {keys(key): _mapped(item, change, change_key) for key, item in value.items()}
+        return {_mapped(key, keys): _mapped(item, change, change_key) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_mapped(item, change, change_key) for item in value]
     return value

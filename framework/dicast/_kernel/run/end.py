@@ -23,6 +23,7 @@ from ..values import Event, ReadCounts, Results
 from ..values.errors import LedgerError
 
 if TYPE_CHECKING:
+    from ..plan.secret_mask import SecretMask
     from ..plan.sections import Pipeline, Slot
     from ..records.observers import RecordObservers
     from ..report.fold import Report
@@ -46,17 +47,18 @@ def conclude(
     ledger: Ledger,
     pipeline: Pipeline,
     baseline: Results | None,
+    mask: SecretMask,
     *,
     is_complete: bool,
 ) -> dict[str, Any]:
     """Emit the aggregates of the run's records and, if the run *is_complete*, the comparison with *baseline*; return both for the document.
 
-    The *ledger* has all records by now.
+    The *ledger* has all records by now. *mask* removes the secrets from both.
     """
     if observers is None:
         return {"aggregates": {}, "comparison": None, "baseline": None, "broken": {}}
     result: dict[str, Any] = {
-        "aggregates": dict(_emit_results(stream, AGGREGATE_COMPLETED, _with_failures(observers, report), {}))
+        "aggregates": dict(_emit_results(stream, AGGREGATE_COMPLETED, _with_failures(observers, report), {}, mask.data))
     }
     section, summary, comparison = pipeline.baseline, dict[str, object](), None
     if section is not None:
@@ -73,7 +75,8 @@ def conclude(
         if is_complete:
             summary["passes"] = {label: counts.json() for label, counts in pass_counts(baseline, current).items()}
             compared = observers.compare(section.compare, baseline, current)
-            comparison = dict(_emit_results(stream, COMPARISON_COMPLETED, compared, {"baseline": baseline.run_id}))
+            members = {"baseline": baseline.run_id}
+            comparison = dict(_emit_results(stream, COMPARISON_COMPLETED, compared, members, mask.document))
     return result | {"comparison": comparison, "baseline": summary or None, "broken": dict(observers.broken)}
 
 
@@ -118,9 +121,14 @@ def _with_failures(observers: RecordObservers, report: Report) -> Iterable[tuple
 
 
 def _emit_results(
-    stream: Stream, type_: str, results_: Iterable[tuple[Slot, Any]], members: Mapping[str, object]
+    stream: Stream,
+    type_: str,
+    results_: Iterable[tuple[Slot, Any]],
+    members: Mapping[str, object],
+    mask: Callable[[Any], Any],
 ) -> Iterable[tuple[str, Any]]:
-    for slot, result in results_:
+    for slot, unmasked in results_:
+        result = mask(unmasked)
         event: Event = stream.event(type_, {"label": slot.label, "name": slot.name, **members, "result": result})
         stream.emit([event])
         yield slot.label, result

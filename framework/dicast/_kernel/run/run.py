@@ -347,7 +347,14 @@ class RunSteps:
         is_over = stopped is None or stopped["reason"] == EARLY_STOP
         if stopped is None or stopped["reason"] != "ledger_failed":
             concluded = conclude(
-                self._observers, stream, self.report, self.ledger, pipeline, self.baseline, is_complete=is_over
+                self._observers,
+                stream,
+                self.report,
+                self.ledger,
+                pipeline,
+                self.baseline,
+                self._mask,
+                is_complete=is_over,
             )
             stopped = stopped_after(stopped, stream.commit)
         await stream.pass_on()
@@ -364,7 +371,7 @@ class RunSteps:
         done |= plan_and_result(self.ledger, report.started, done) if is_over else {}
         done |= {} if self._shard is None else self._shard.members(done, warnings)
         done |= reserved_json(self.ledger, stream.run_id, stopped) if done.get("batches") else {}
-        done = self._mask.data(done)
+        done = self._mask.document(done)
         last = RUN_COMPLETED if is_over else RUN_STOPPED
         await close_sinks(stream, self.ledger, lambda feed: last not in feed.wants and bool(feed.wants))
         reason = {} if stopped is None else {"reason": stopped["reason"]}
@@ -387,5 +394,5 @@ class RunSteps:
             stopped = failed(stopped, LedgerError(fault))
         broken = {at: f"{at}: {fault}" for at, fault in faults.items()} | done["broken"]
         done |= as_it_ended({"gate": done["gate"], "undecided": done["undecided"]}, stopped)
-        done |= self._mask.data({"stopped": stopped, "broken": broken})
+        done |= self._mask.document({"stopped": stopped, "broken": broken})
         return RunOutcome(done, exit_code(done))
