@@ -58,7 +58,7 @@ COLUMNS = ("kills", "again", "others", "stopped", "unbegun", "ended", "under_way
 PAUSE = 1.0
 """Most seconds until a killed server or node is started again."""
 AT_POINT = 0.4
-"""How likely it is that the moment is before or after a call of the ledger, where the place names some."""
+"""Probability that the moment is before or after a call of the ledger, for places with such calls."""
 MOST_SECONDS = 240.0
 """Seconds after which a process has to have ended."""
 
@@ -186,7 +186,7 @@ def _await_end_of_group(leader: int) -> None:
 
 
 class Trial:
-    """One run that is killed and taken up until it ends. *victim* is killed first; if none is there then, the driver.
+    """One run that is killed and resumed until it ends. *victim* is killed first, or the driver if no such process runs then.
 
     *moment* is the first one, as text.
     """
@@ -338,7 +338,7 @@ def figures(folder: Path, moments: int, seed: int) -> Iterator[Figure]:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The rows by kind and first victim: sums, but of ``under_way`` the most."""
+    """Sums of the rows by kind and first victim; of ``under_way`` the largest value."""
     yield f"{'kind':12} {'killed':8} {'moments':>8}" + "".join(f"{name:>13}" for name in COLUMNS) + f"{'wrong':>7}"
     groups = {(kind, victim): list[dict[str, Any]]() for kind in ALL for victim in VICTIMS}
     for row in rows:

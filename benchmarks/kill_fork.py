@@ -208,7 +208,7 @@ class Forks:
 
 
 def _begin(output: str, groups: Sequence[str], request: Mapping[str, Any], notes: Path) -> None:
-    """Make this forked process that of the command."""
+    """Run the command in this forked process."""
     os.setsid()
     for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)):
         opened = os.open(path, flags, 0o600)

@@ -72,7 +72,7 @@ class Place:
     """Processes that a moment may kill, as names for :meth:`kill`."""
 
     points: Sequence[str] = ()
-    """Groups of calls at which a moment may be, of ``kill_fork.CALLS``."""
+    """Names of groups in ``kill_fork.CALLS``: the calls at which a process may be killed."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.folder, self.stack = folder, stack

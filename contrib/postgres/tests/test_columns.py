@@ -1,4 +1,4 @@
-"""Columns of blocks: those of a large block are stored and checked, those of others are made from their lines."""
+"""Columns of blocks: stored and checked for a large block, computed from the lines for a small block."""
 
 from __future__ import annotations
 

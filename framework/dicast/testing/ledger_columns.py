@@ -1,4 +1,4 @@
-"""Checks for the columns of a ledger: they equal those of its events, which have all forms of verdicts, readings and open judgments."""
+"""Checks that the columns of a ledger equal the columns computed from its events, with all forms of verdicts, readings and open judgments."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def judged_events(clock: Clock, count: int) -> list[Event]:
 
 
 def column_values(ledger: Any) -> dict[str, Any]:
-    """Return the values of all columns of *ledger*, and of those of each run, as text."""
+    """Return the values of all columns of *ledger*, and of the columns of each run, as text."""
     values = dict[str, Any]()
     for run_id in (None, *_RUNS, "no such run"):
         verdicts = read_verdicts(ledger, run_id)
@@ -105,7 +105,7 @@ class ColumnConformance(LeaseConformance):
     """Checks for ledgers that keep columns along with their events."""
 
     def test_columns_are_those_of_its_events(self, component: Any, bench: Bench, clock: Clock) -> None:
-        """Columns of verdicts and activity and the open judgments, if the ledger has them, equal those that its events give; also after it was closed and opened again."""
+        """The columns of verdicts and activity and the open judgments equal the values computed from the events, also in a reopened ledger."""
         events = judged_events(clock, 700)
 
         async def append(live: Any) -> Any:

@@ -571,7 +571,7 @@ def settled_cost(rows, run):
 
 
 def unsettled_cost(rows, run, done):
-    """Return the open and lost reservations of a run by unit; with the document of its end, its lost amounts are those of the document."""
+    """Return the open and lost reservations of a run by unit; the lost amounts of a completed run are taken from its document."""
     last = {}
     for row in of(rows, "spend.reserved", "spend.lost", "spend.settled", "spend.released", run=run):
         last[row["payload"]["reservation_id"]] = row

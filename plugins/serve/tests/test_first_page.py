@@ -94,7 +94,7 @@ def write_gates(path, gates):
 
 @pytest.fixture
 def gated_server(tmp_path):
-    """A server over two pipelines that failed, one of which has passed since, and six newer pipelines that passed."""
+    """A server over a pipeline that failed, a pipeline that failed and passed later, and six newer pipelines that passed."""
     older = [("broken", 0.9), ("fixed", 0.9), ("fixed", 0.1)]
     with ThreadPoolExecutor(1) as executor:  # a thread that playwright has no event loop in
         executor.submit(

@@ -124,7 +124,7 @@ def test_a_run_that_cannot_be_compared_is_undecided_with_the_reason(folder, opti
 
 
 def judge_reworded(changed, *, gate=None, metrics=None):
-    """Judge 40 rows, half of which got worse, with another input of the first *changed* rows."""
+    """Judge 40 rows: half of the rows got worse, and the first *changed* rows have another input."""
     rows = [
         {
             "id": str(number),

@@ -23,7 +23,7 @@ BLOCKS = "%s::jsonb, %b::bytea[], %b::text[], %b::text[], %b::text[], %b::bytea[
 
 
 LARGE_EVENTS = 300
-"""Fewest events of a block with columns. Readers make those of a smaller block from its lines."""
+"""Fewest events of a block with stored columns. Readers compute the columns of a smaller block from its lines."""
 
 
 @attrs.define

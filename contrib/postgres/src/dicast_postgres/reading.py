@@ -310,7 +310,7 @@ def records(snapshot: Snapshot, run_id: str, after: int) -> Iterator[tuple[int, 
 
 
 def block_columns(snapshot: Snapshot, query: Query) -> Iterator[tuple[int, Stored]]:
-    """Yield the columns of the blocks that may have events of *query*, with the number of the first event of the block. A small block has none: they are made from its lines.
+    """Yield the columns of the blocks that may have events of *query*, with the number of the first event of the block. The columns of a small block are computed from its lines.
 
     :raises ValueError: if a block cannot be read.
     """

@@ -200,12 +200,12 @@ class Writer:
         return await self._repeated(_SUMS, (cap.scope, cap.limit.unit))
 
     def _begin(self, records: Sequence[Any]) -> None:
-        """Number a change, which is in doubt until it is answered."""
+        """Number a change. Its records are kept until the server answers."""
         self._change += 1
         self._doubt = tuple(records)
 
     async def _unwritten(self, records: Sequence[Any]) -> Sequence[Any]:
-        """Return *records* without those that a change in doubt has written.
+        """Return *records* without the records that an unanswered change has written.
 
         :raises psycopg.Error: if the server does not answer.
         """

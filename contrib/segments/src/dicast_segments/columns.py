@@ -1,4 +1,4 @@
-"""Columns of rows for readers of very many verdicts: each segment stores those of its groups of rows, and the columns of other rows are made from their lines."""
+"""Columns of rows for readers of very many verdicts. Segments store columns for each group of rows; the columns of other rows are computed from their lines."""
 
 from __future__ import annotations
 

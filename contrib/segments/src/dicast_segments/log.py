@@ -75,7 +75,7 @@ class Log:
         self._doubts = dict[tuple[int, str], frozenset[str]]()
         """Ids of the events of commits that may be written although their write failed, by number and writer."""
         self._written = set[str]()
-        """Ids of the events of such commits that are written."""
+        """Ids of the events of these commits, as far as the store has them."""
         self._is_read = self._has_written = False
 
     def create(self) -> None:

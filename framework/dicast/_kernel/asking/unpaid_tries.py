@@ -12,7 +12,7 @@ from ..values import Failure, Reply
 class UnpaidTries:
     """Numbers of requests to chat models that the ledger does not record.
 
-    *failed* counts the calls without a reply, *free* those of them without a cost, and *repeated* the tries of a call after its first.
+    *failed* counts the calls without a reply, and *free* the failed calls without a cost. *repeated* counts the requests of a call after its first request.
     """
 
     failed: int = 0

@@ -85,7 +85,7 @@ def _build(
 
 
 def _refuse_other_file(file: Path, words: ShardFile) -> None:
-    """Refuse another *file* than the file of the shards: its gate, aggregates and sinks are not theirs. Elsewhere than in its folder, the name decides.
+    """Refuse another *file* than the file of the shards: it may have another gate, aggregates and sinks. If the recorded path does not exist here, the file names are compared.
 
     :raises ConfigError: naming both files.
     """

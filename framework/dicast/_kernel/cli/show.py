@@ -139,7 +139,7 @@ def _named_run(ledger: Ledger, name: str) -> str | None:
 
 
 def _run_by_name(ledger: Ledger, name: str) -> str | None:
-    """Return the run of the saved baseline or of the pipeline *name*, or the run with this part of an id; None if the ledger has none of them."""
+    """Return the run of the saved baseline or of the pipeline *name*, or the run with this part of an id; None if the ledger has no such run."""
     started = started_runs(ledger.read, tools=True)
     if name in saved_baselines(ledger) or any(entry.event.payload.get("name") == name for entry in started):
         return chosen_run(ledger, name)

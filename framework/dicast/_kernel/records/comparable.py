@@ -117,7 +117,7 @@ def _are_too_many(differing: Sized, baseline: Results, variant: Results) -> bool
 
 
 def _input_changes(baseline: Results, variant: Results) -> tuple[list[SubjectKey], list[SubjectKey]]:
-    """Return the subjects of both runs whose input or reference differs, and those whose input or reference is not known."""
+    """Return the subjects of both runs whose input or reference differs, and the subjects whose input or reference is not known."""
     key = (_input_changes, id(baseline))
     if key not in variant.kept:
         variant.kept[key] = _compare_contents(read_contents(baseline), read_contents(variant)), baseline

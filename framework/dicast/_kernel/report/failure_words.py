@@ -60,7 +60,7 @@ def failures_text(done: Mapping[str, Any]) -> str:
 
 
 def may_pass_again(done: Mapping[str, Any]) -> bool:
-    """Return whether another judgment of the failed subjects in the document *done* may succeed: not all of them lack something in the data.
+    """Return whether another judgment of the failed subjects in the document *done* may succeed. It cannot if every failure is a fault of the data.
 
     True for a run without a document, which has not ended.
     """

@@ -163,7 +163,7 @@ def suite_text(ledger: Ledger, name: str) -> str | None:
 
 
 def limited_run_text(ledger: Ledger, name: str, run_id: str) -> str | None:
-    """Return the note that *name* selected a run over some of the subjects, or a run before one; None if *name* left no choice.
+    """Return the note that *name* selected a run over some of the subjects, or passed over a newer run of this kind; None if there was only one candidate.
 
     :param run_id: the run that :func:`named_run` returned for *name*.
     """

@@ -21,9 +21,9 @@ _CLOSING = (SPEND_SETTLED, SPEND_RELEASED, SPEND_LOST)
 class Spending:
     """Amounts of a run, up to the row of *head*.
 
-    :param settled: the settled amounts by unit, without those of unknown price.
+    :param settled: the settled amounts by unit, without amounts of unknown price.
     :param unknown: the number of settled calls of unknown price by unit.
-    :param lost: the lost reservations by their ids, without those that a later event settled or released.
+    :param lost: the lost reservations by their ids, without reservations that a later event settled or released.
     :param reserved: the open reservations.
     """
 

@@ -30,10 +30,10 @@ from ..verdict_columns import line_of
 from .spent import AGENT, SPENT_TYPES, spent_of
 
 LEVEL = 1
-"""Level of zlib: these numbers are half as large with each level."""
+"""Level of zlib. Each level makes these numbers half as large."""
 
 MARK = b"\xff\xff\xff\xff"
-"""The first bytes of columns; the first version began with a length, which was never so large."""
+"""The first bytes of columns. Columns of the first version begin with a length, which was always smaller."""
 
 LENGTHS = Struct("<10I")
 
@@ -91,7 +91,7 @@ ACTIVITY = Table("activity", ABOUT, "q", _activity)
 SPENT = Table("spent", SPENT_TYPES, "qiqqqq", _spent)
 TABLES = (VERDICTS, ACTIVITY, SPENT)
 _NO_NAME = object()
-"""The name of a row that has none, among names in which None is no row."""
+"""Marker for a row without a name; None means no row."""
 
 
 def _places_of(types: Sequence[str], by_type: Mapping[str, Sequence[int]]) -> Sequence[int]:

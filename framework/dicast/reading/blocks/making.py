@@ -125,7 +125,7 @@ def columns_of(lines: Iterable[Sequence[Any]], layouts: Layouts, *, has_calls: b
 
 
 def columns_of_events(lines: Iterable[Sequence[Any]]) -> BlockColumns:
-    """Return the columns of a block whose parsed lines are those of events.
+    """Return the columns of a block from the parsed lines of events.
 
     :raises LookupError: if a line does not have the values of an event.
     :raises TypeError: if a payload is not an object.

@@ -155,7 +155,7 @@ def _part(subject: Subject, path: str, template: str) -> str:
 def _is_reference(subject: Subject, path: str, blank: object) -> bool:
     """Return whether *path*, which has the value *blank*, is within the reference of *subject*, by the part's name or by the column's in the data.
 
-    A reference read from JSON is None for a blank column; then each blank column that became a part is one, except the input and the output.
+    A reference read from JSON is None for a blank column; then each blank mapped column counts as blank reference, except the input and the output.
     """
     name = path if path in subject.columns else path.partition(".")[0]
     if name not in subject.columns:

@@ -48,7 +48,7 @@ _INTERRUPT_CODE, _REFUSAL_CODE = 130, 2
 @click.option(
     "--against",
     metavar="RUN",
-    help="What the comment compares with: a run, a saved baseline's name, or a file, from the current or the pipeline's folder. By default the gate's baseline.",
+    help="Run to compare with in the comment: a run, a saved baseline's name, or a file in the current folder or the pipeline's folder. By default the gate's baseline.",
 )
 @click.option(
     "--report-url",
@@ -305,7 +305,7 @@ def _on_github(file: Path, junit: str | None, options: _Options) -> int:
 
 
 def _report_refusal(file: Path, error: RequestError, *, is_fork: bool) -> None:
-    """Append the problems of a refused *file* to the job's summary, and print what a fork's job lacks: its token may not post a comment."""
+    """Append the problems of a refused *file* to the job's summary. For a fork's job, print that it has no secrets and cannot post a comment."""
     notes = [FORK] if is_fork else []
     for note in notes:
         click.echo(note, err=True)

@@ -15,7 +15,7 @@ _SUBJECTS, _WORK = re.compile(r"^source *:", re.MULTILINE), re.compile(r"^(metri
 def run_command(folder: Path, judges: Path | None = None) -> str:
     """Return ``dicast run FILE`` for the pipeline file *judges* that the server was given, else for the first pipeline file of *folder*.
 
-    A folder without a pipeline file has the name that ``dicast init`` writes.
+    Without such a file, FILE is the name that ``dicast init`` writes.
     """
     files = (
         [judges] if judges is not None else [Path(path.name) for path in sorted(folder.iterdir()) if _is_pipeline(path)]
@@ -24,7 +24,7 @@ def run_command(folder: Path, judges: Path | None = None) -> str:
 
 
 def _is_pipeline(path: Path) -> bool:
-    """Return whether *path* is a file with subjects and metrics, judges or a task. A file that cannot be read is none that a run can read."""
+    """Return whether *path* is a file with subjects and metrics, judges or a task. False for an unreadable file, because no run could read it."""
     if path.suffix not in _SUFFIXES or not path.is_file():
         return False
     try:
