@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import base64
-import http.client
-import http.server
 import json
-import os
-import threading
-import urllib.parse
 import zlib
 
 import pytest
@@ -186,74 +181,6 @@ def test_a_bucket_that_does_not_exist_is_refused(bucket, opened):
     with (
         pytest.raises(LedgerRefused, match="s3://no-such-bucket/logs: .*The specified bucket does not exist"),
         opened(Ledger(url="s3://no-such-bucket/logs")),
-    ):
-        pass
-
-
-CUT = b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\nETag: x\r\n\r\n<cut"
-
-
-@pytest.fixture
-def cutting(bucket, monkeypatch):
-    """Return a list of cuts: a server before the server of S3 ends the connection in the body of as many lists."""
-    target, cuts = urllib.parse.urlsplit(os.environ["AWS_ENDPOINT_URL"]), []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def answer(self):
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            connection = http.client.HTTPConnection(target.hostname, target.port)
-            connection.request(self.command, self.path, body, dict(self.headers))
-            response = connection.getresponse()
-            data = response.read()
-            connection.close()
-            if cuts and "list-type" in self.path:  # the client itself requests the rest of an object
-                cuts.pop()
-                self.wfile.write(CUT)
-                self.close_connection = True
-                return
-            self.send_response(response.status)
-            for name, value in response.getheaders():
-                if name.lower() not in ("server", "date", "connection", "transfer-encoding"):
-                    self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = answer
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
-        yield cuts
-        server.shutdown()
-        thread.join()
-
-
-def test_a_list_of_s3_that_is_cut_is_requested_again(cutting, bucket, opened, make_subject):
-    from dicast_segments import Ledger
-
-    ledger = Ledger(url=f"{bucket}/cut")
-    with opened(ledger) as live:
-        for number in range(3):
-            cutting.extend([1, 1])
-            live.append(make_subject(number))
-            assert [entry.seq for entry in live.read(Query())] == [*range(1, 3 * number + 4)]
-            assert cutting == []
-    assert check(ledger, opened).ok
-
-
-def test_a_server_of_s3_that_cuts_every_list_is_named(cutting, bucket, opened):
-    from dicast_segments import Ledger
-
-    cutting.extend([1] * 100)
-    with (
-        pytest.raises(LedgerRefused, match=r"s3://dicast/cuts: .* body error. Check the bucket"),
-        opened(Ledger(url=f"{bucket}/cuts")),
     ):
         pass
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import tempfile
 import time
@@ -20,12 +21,14 @@ _NEW = ".new"
 _STALE_SECONDS = 86_400
 """Age from which an unfinished file belongs to a dead process."""
 
+_OUTAGE_SECONDS = 30.0
+"""Seconds from the first try in which a request to a server that has answered before is repeated."""
 
-_TRIES = 5
-"""Most tries of a request whose connection is lost in the body of the answer."""
+_FEWEST_TRIES = 2
+"""Fewest tries of a request, however long each waits."""
 
-_LOST_BODY = "request or response body error"
-"""Words of the client for a connection that is lost in the body of a request or an answer."""
+_MOST_NAP_SECONDS = 1.0
+"""Most seconds between two tries."""
 
 T = TypeVar("T")
 
@@ -167,15 +170,19 @@ def _sync(folder: Path) -> None:
 
 
 class BucketStore:
-    """Objects in a bucket, below a prefix: ``s3://BUCKET/PREFIX``. Credentials and the region are those of the environment."""
+    """Objects in a bucket, below a prefix: ``s3://BUCKET/PREFIX``. Credentials and the region are those of the environment.
+
+    A request without an answer is repeated. It may have been carried out: only :meth:`put` has another result then, which its docstring has.
+    """
 
     def __init__(self, url: str) -> None:
         import obstore  # a ledger in a folder needs no client
-        from obstore.exceptions import AlreadyExistsError, BaseError
+        from obstore.exceptions import AlreadyExistsError, BaseError, GenericError
         from obstore.store import from_url
 
         self.place = url.rstrip("/")
-        self._api, self._error, self._name_error = obstore, BaseError, AlreadyExistsError
+        self._api, self._error, self._name_error, self._outage = obstore, BaseError, AlreadyExistsError, GenericError
+        self._has_answered = False
         try:
             self._store: Any = from_url(self.place, client_options={"allow_http": _has_http_endpoint()})
         except (BaseError, ValueError) as error:
@@ -232,21 +239,26 @@ class BucketStore:
             self._request(names[0], lambda: self._api.delete(self._store, list(names)))
 
     def _request(self, name: str, request: Callable[[], T]) -> T:
-        """Return the result of *request*, which may be made twice.
+        """Return the result of *request*, which may be made several times.
 
-        The client repeats it while the server cannot be reached, but not if the connection is lost in the body of the answer.
+        The client raises one class for all failures without an answer about the object: a lost connection, a timeout, an overloaded server. It repeats some
+        of them for some seconds, but no deletion and no conditional write whose connection was lost, and no list that was cut.
         """
+        until = time.monotonic() + (_OUTAGE_SECONDS if self._has_answered else 0)
         tries = 0
         while True:
             tries += 1
             try:
-                return request()
+                result = request()
             except (self._error, OSError) as error:
-                if tries < _TRIES and _LOST_BODY in str(error):
+                if isinstance(error, self._outage) and (tries < _FEWEST_TRIES or time.monotonic() < until):
+                    time.sleep(random.uniform(0, min(_MOST_NAP_SECONDS, 0.05 * 2**tries)))
                     continue
                 raise LedgerError(
                     f"{self.place}: {name} cannot be read or written: {_reason(error)}. Check the bucket, the credentials and the network"
                 ) from error
+            self._has_answered = True
+            return result
 
 
 def _has_http_endpoint() -> bool:
