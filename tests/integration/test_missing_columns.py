@@ -124,6 +124,20 @@ def test_lines_that_a_run_refuses_are_a_note_of_the_check(shop):
     assert shop.dicast("run", file).code == 2
 
 
+def test_the_json_of_the_check_has_every_note_and_warning_that_the_check_prints(shop):
+    shop.write("data.jsonl", [{"id": "a", "output": "x", "reference": "x"}] * 3)
+    texts = {
+        "refused.yaml": "metrics: [diff/match]\n",
+        "missing.yaml": "metrics: [diff/match]\ngate: {baseline: main.json, max_drop: 0.1}\n",
+        "kinds.yaml": "judges: [heuristic/turn]\n",
+    }
+    files = [shop.pipeline(text, name).name for name, text in texts.items()]
+    printed = [line for line in shop.dicast("check", *files).out.splitlines() if not line.endswith(": ok")]
+    done = shop.dicast("check", *files, "--json").json
+    assert [warning["message"] for warning in done["warnings"]] == [line.removeprefix("warning: ") for line in printed]
+    assert {warning["file"] for warning in done["warnings"]} == {*texts}
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

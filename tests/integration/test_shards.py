@@ -164,9 +164,10 @@ def test_a_shard_has_every_nth_session_and_reports_all_subjects(shop, shards):
     shop.rows(*["1"] * 7, sessions=3)  # s0 s1 s2 s0 s1 s2 s0
     parts = [part.json for part in shards.run_all("metrics: [fake/act: {}]\n", 2)]
     assert [part["subjects"] for part in parts] == [5, 2]
-    assert [part["shard"] | {"warnings": []} for part in parts] == [
-        {"number": 1, "of": 2, "read": 7, "warnings": []},
-        {"number": 2, "of": 2, "read": 7, "warnings": []},
+    adds = "dicast merge adds the gate, aggregates, comparisons and sinks"
+    assert [part["shard"] for part in parts] == [
+        {"number": 1, "of": 2, "read": 7, "warnings": [], "notice": f"shard 1/2: 5 of 7 subjects; {adds}"},
+        {"number": 2, "of": 2, "read": 7, "warnings": [], "notice": f"shard 2/2: 2 of 7 subjects; {adds}"},
     ]
     verdicts = shop.dicast("verdicts", "--ledger", "s2.db", "--json").json["verdicts"]
     assert [verdict["subject_id"] for verdict in verdicts] == ["r1", "r4"]
@@ -202,12 +203,23 @@ def test_each_shard_may_spend_its_share_of_the_caps_even_in_one_ledger(shop):
     text = "metrics: [fake/paid: {}]\nbudget: {run: 0.04 usd, day: 0.05 usd}\n"
     parts = [shop.run(text, "--shard", f"{n}/2", "--ledger", "all.db").json for n in (1, 2)]
     assert [part["cost"]["usd"] for part in parts] == ["0.02", "0.02"]
-    (notice,) = [warning["message"] for warning in parts[0]["warnings"] if warning["kind"] == "shard"]
+    notice = parts[0]["shard"]["notice"]
     assert "its caps are 1/2 of the file's: run 0.02 usd, day 0.025 usd" in notice
+    assert [warning for part in parts for warning in part["warnings"]] == []
     merged = shop.dicast("merge", "all.db", "--ledger", "m.db", "--json").json
     assert (merged["cost"]["usd"], merged["scored"], merged["subjects"]) == ("0.04", 4, 8)
     (cap,) = merged["caps"].values()
     assert (cap["limit"], cap["share"]) == ("0.05", "0.025")
+
+
+def test_the_line_of_a_shard_is_no_warning_and_has_rounded_amounts(shop):
+    shop.rows(*["1"] * 6)
+    text = "metrics: [fake/paid: {}]\nbudget: {run: 0.1 usd}\n"
+    shop.pipeline(text)
+    words = " ".join(shop.dicast("run", "p.yaml", "--shard", "1/3", "--ledger", "s.db").out.split())
+    line = "shard 1/3: 2 of 6 subjects; dicast merge adds the gate, aggregates, comparisons and sinks; its caps are 1/3 of the file's: run 0.0333 usd"
+    assert line in words
+    assert "warning" not in words
 
 
 def test_the_cap_of_a_merged_run_is_the_files_with_the_share_of_a_shard(shop):

@@ -20,7 +20,7 @@ from .._kernel.report.failure_words import (
     failures_text,
     may_pass_again,
 )
-from .._kernel.report.label_order import ordered_labels
+from .._kernel.report.label_order import named_labels, only_metric, ordered_labels
 from .._kernel.report.not_started import not_started
 from .._kernel.report.older import current_document
 from .._kernel.values import ALL_METRICS, ContentDigests
@@ -73,7 +73,9 @@ __all__ = [
     "may_pass_again",
     "metric_values",
     "money",
+    "named_labels",
     "not_started",
+    "only_metric",
     "ordered_labels",
     "output_ending",
     "pair_passes",

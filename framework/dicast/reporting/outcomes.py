@@ -157,14 +157,27 @@ class OutcomeReader:
 
     @property
     def counted(self) -> list[str]:
-        """The labels that decide whether a subject passes: the labels of the score and of the gate, else all labels."""
+        """The labels that decide whether a subject passes: the labels of the score and of the gate, else all labels.
+
+        :attr:`only_metric` replaces all metrics together.
+        """
         if self.started is None:
             return []
         label, gated = recorded_score_label(self.started), self.started.get("gated", ())
         counted = [*self.started["counted"]] or self.labels
         if self.started["counted"] and (label is not None or gated):
             counted = [] if label is None else [label]
-        return [*dict.fromkeys([*counted, *gated])]
+        only = {ALL_METRICS: self.only_metric}
+        return [*dict.fromkeys(only.get(label) or label for label in (*counted, *gated))]
+
+    @property
+    def only_metric(self) -> str | None:
+        """The only metric of a run whose subjects pass all metrics together by this metric's own line; None in other runs."""
+        metrics = [*(self.started or {"metrics": ()})["metrics"]]
+        is_same = len(metrics) == 1 and (
+            self._rule.every or self._rule.line(ALL_METRICS) == self._rule.line(metrics[0])
+        )
+        return metrics[0] if is_same else None
 
     @property
     def _judging(self) -> list[str]:
@@ -221,6 +234,8 @@ class OutcomeReader:
                 all_metrics, reason="; ".join(_in_words(metric) for metric in low if not metric.passed)
             )
         ending = output_ending(state.record, state.read)
+        if all_metrics is not None and (only := self.only_metric) in outcomes:
+            outcomes[str(only)] = _with_verdict(outcomes[str(only)], all_metrics)
         content = _with_output(state.content, state.record)
         return JudgedSubject(state.kind, state.id, state.session_id, outcomes, content, ending)
 
@@ -247,6 +262,13 @@ class OutcomeReader:
             if criterion.label not in judging:
                 self._criteria.setdefault(criterion.label)
                 yield criterion
+
+
+def _with_verdict(only: Outcome, verdict: Outcome) -> Outcome:
+    """Return the outcome of the *only* metric with its cost and duration, or the kind of its failure, from the *verdict* of all metrics."""
+    if verdict.is_open:
+        return attrs.evolve(verdict, label=only.label, pass_at=only.pass_at)
+    return attrs.evolve(only, cost_usd=verdict.cost_usd, milliseconds=verdict.milliseconds)
 
 
 def _with_output(content: Mapping[str, Any] | None, record: Mapping[str, Any]) -> Mapping[str, Any] | None:

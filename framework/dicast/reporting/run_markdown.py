@@ -9,7 +9,7 @@ import orjson
 
 from .._kernel.report.caps import cap_lines
 from .._kernel.report.failure_words import failures_text, open_text
-from .._kernel.report.label_order import ordered_labels
+from .._kernel.report.label_order import named_labels, only_metric
 from .._kernel.values import ALL_METRICS, BASES
 from ..toolkit.comparison_text import comparison_lines
 from ..toolkit.media import without_content
@@ -48,9 +48,7 @@ def run_markdown(
     parts = [*_parts(done)]
     if failing:
         of = len(failing) if of_failing is None else of_failing
-        metrics = [*done["metrics"]]
-        single = metrics[0] if len(metrics) == 1 else None
-        parts += _failing(failing, (of, of_open), counted, single, content=content)
+        parts += _failing(failing, (of, of_open), counted, content=content)
     return "\n\n".join(parts) + "\n"
 
 
@@ -66,13 +64,16 @@ def _parts(done: Document) -> Iterator[str]:
     yield _lines(table(("", ""), [*_figures(done)]))
     if clauses := (gate or {}).get("clauses"):
         heads = ("gate on", "clause", "value", "95 % interval", "answer")
-        yield _lines(table(heads, [_clause(clause) for clause in clauses], right=("value",)))
-    if labels := {**done["labels"], **done["metrics"], **criteria(done)}:
+        yield _lines(
+            table(heads, [_clause(clause, _shown_name(done, clause["on"])) for clause in clauses], right=("value",))
+        )
+    recorded = done.get("recorded") or {}  # documents of older versions have none
+    labels = {name: row for name, row in named_labels(done).items() if name not in recorded}
+    if labels := labels | criteria(done):
         columns = ("label", "mean (95 % interval)", "pass rate (95 % interval)", "scored", "basis")
-        names = [*(name for name in ordered_labels(done) if name in labels), *labels]
-        rows = [_label(name, labels[name]) for name in dict.fromkeys(names)]
+        rows = [_label(name, row) for name, row in labels.items()]
         yield _lines(table(columns, rows, right=columns[1:4]))
-    if recorded := done.get("recorded"):  # documents of older versions have none
+    if recorded:
         lines = [_recorded(name, tally) for name, tally in recorded.items()]
         yield _lines(table(("recorded by other tools", "mean", "scored", "basis"), lines, right=("mean", "scored")))
     yield from _warnings(done)
@@ -82,7 +83,10 @@ def _parts(done: Document) -> Iterator[str]:
 def _figures(done: Document) -> Iterator[tuple[str, str]]:
     score, due = done["score"], done["scored"] + done["failed"] + done["unaffordable"]
     if score is not None and score["mean"] is not None:
-        yield f"mean score of {code(score['label'])}", figure(score["mean"]) + _scale(score) + _interval(score)
+        yield (
+            f"mean score of {code(_shown_name(done, score['label']))}",
+            figure(score["mean"]) + _scale(score) + _interval(score),
+        )
         if (passes := score.get("passes")) is not None and score.get("pass_rate") is not None:
             counts = f" ({passes['passed']:,} of {passes['n']:,})"
             yield "pass rate", figure(score["pass_rate"]) + counts + _interval(passes)
@@ -120,7 +124,12 @@ def _interval(figures: Document) -> str:
     return f", 95 % interval {figure(figures['ci_low'])} to {figure(figures['ci_high'])}"
 
 
-def _clause(clause: Document) -> tuple[str, ...]:
+def _shown_name(done: Document, label: str | None) -> str:
+    """Return the name of *label* in the tables; `-` without a label."""
+    return (label == ALL_METRICS and only_metric(done)) or label or "-"
+
+
+def _clause(clause: Document, name: str) -> tuple[str, ...]:
     sign = "+" if clause["rule"] == "max_drop" else ""  # a difference from another run: a drop is negative
     value, line = (
         f"{number:{style}.4g}" if isinstance(number, float) else number
@@ -129,7 +138,7 @@ def _clause(clause: Document) -> tuple[str, ...]:
     interval = "-" if clause["low"] is None else f"{clause['low']:{sign}.4f} to {clause['high']:{sign}.4f}"
     interval += open_text(clause)
     value_text = "-" if value is None else str(value)
-    return code(clause["on"] or "-"), f"{clause['rule']} {line}", value_text, interval, answer(clause["passed"])
+    return code(name), f"{clause['rule']} {line}", value_text, interval, answer(clause["passed"])
 
 
 def _label(name: str, tally: Document) -> tuple[str, ...]:
@@ -152,7 +161,7 @@ def _recorded(name: str, tally: Document) -> tuple[str, ...]:
 
 
 def _warnings(done: Document) -> Iterator[str]:
-    lines = [f"- {line}" for line in cap_lines(done)]
+    lines = [f"- {line}" for line in (done.get("shard", {}).get("notice"), *cap_lines(done)) if line]
     lines += [f"- warning: {code(warning['message'])}" for warning in done.get("warnings", ())]
     lines += [f"- broken: {code(message)}" for message in done["broken"].values()]
     lines += [
@@ -184,7 +193,6 @@ def _failing(
     subjects: Sequence[JudgedSubject],
     counts: tuple[int, int],
     counted: Sequence[str],
-    single: str | None,
     *,
     content: bool,
 ) -> Iterator[str]:
@@ -198,7 +206,7 @@ def _failing(
     rows = [
         (f"{code(subject.kind)} {code(subject.id, 60)}", code(outcome.label), *_score(outcome), _why(outcome))
         for subject in subjects
-        for outcome in _open_or_failed(subject, counted, single)
+        for outcome in _open_or_failed(subject, counted)
     ]
     yield _lines(table(heads, rows, right=("score", "passes at")))
     if of > len(subjects):
@@ -207,15 +215,10 @@ def _failing(
         yield from _content(subject)
 
 
-def _open_or_failed(subject: JudgedSubject, counted: Sequence[str], single: str | None) -> list[Outcome]:
-    """Return the outcomes of the *counted* labels that explain why a subject did not pass.
-
-    The outcome of all metrics together is left out if the outcome of the *single* metric of the run is among them.
-    """
+def _open_or_failed(subject: JudgedSubject, counted: Sequence[str]) -> list[Outcome]:
+    """Return the outcomes of the *counted* labels that explain why a subject did not pass."""
     outcomes = [subject.outcomes[label] for label in counted if label in subject.outcomes]
-    outcomes = [outcome for outcome in outcomes if outcome.did_not_pass]
-    is_repeated = any(outcome.label == single for outcome in outcomes)
-    return [outcome for outcome in outcomes if not (is_repeated and outcome.label == ALL_METRICS)]
+    return [outcome for outcome in outcomes if outcome.did_not_pass]
 
 
 def _score(outcome: Outcome) -> tuple[str, str]:

@@ -103,7 +103,25 @@ def test_what_did_not_pass_is_annotated_at_its_section(github, capsys):
         ("warning", "evals/a.yaml", "4"),
     ]
     assert commands[0][2].startswith("gate failed: the mean of metrics is 0")
-    assert commands[1][2].startswith("row 1, metrics: 0.0000, as not every metric passes: check/contains 0.0000: ")
+    assert commands[1][2].startswith("row 1, check/contains: 0.0000, below 0.5: the output ")
+
+
+@pytest.mark.parametrize("gate", ["", "gate: {min_score: 0.9}\n", "gate: {on: check/contains, min_score: 0.9}\n"])
+def test_the_only_metric_has_one_line_and_one_name_in_the_summary_and_the_annotations(github, capsys, gate):
+    import dicast
+
+    (github / "rows.jsonl").write_text('{"id": "1", "output": "no"}\n{"id": "2", "output": "yes"}\n')
+    (github / "a.yaml").write_text(
+        "name: a\nsource: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [check/contains: {value: yes}]\n"
+        + gate
+        + "sinks: [github/summary]\n"
+    )
+    dicast.run(github / "a.yaml")
+    text = (github / "step.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `check/contains` | 0.5000 (0.")]
+    assert len(rows) == 1
+    assert "`metrics`" not in text
+    assert "metrics: " not in capsys.readouterr().out.partition("::warning")[2]
 
 
 def test_at_most_as_many_annotations_of_a_level_as_github_shows(github, capsys):

@@ -245,6 +245,19 @@ def test_a_fault_of_the_server_is_tried_again_with_the_same_id(run, receiver):
     assert len(receiver.requests) == 3
 
 
+def test_a_refusal_names_the_place_in_the_pipeline_file_the_problem_and_the_fix(tmp_path, receiver):
+    receiver.answers = [404]
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "output": "Ankara"}\n')
+    file = tmp_path / "nightly.yaml"
+    file.write_text(
+        "source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [check/contains: {value: Ankara}]\n"
+        f"sinks:\n  - notify/webhook: {{url: {receiver.url}, when: always}}\n"
+    )
+    error = dicast.run(file).sinks["notify/webhook"]["error"]
+    words = f"{receiver.origin} did not accept the message: HTTP 404: ok; correct url"
+    assert error == f"{file}:4:5: {words}"
+
+
 def test_a_refusal_without_a_text_says_so(run, receiver):
     receiver.answers, receiver.complaint = [404], ""
     done = run([GOOD, BAD], when="always")
@@ -262,7 +275,7 @@ def test_a_silent_receiver_ends_the_run_after_its_timeouts(run, receiver):
     receiver.answers = [0, 0, 0]
     done = run([GOOD], when="always", timeout=0.05)
     assert done.exit_code == 4
-    assert "no answer within 0.05 s" in done.sinks["notify/webhook"]["error"]
+    assert "no answer within 0.05 s; raise timeout" in done.sinks["notify/webhook"]["error"]
 
 
 def test_a_receiver_that_is_not_there_is_named_without_its_path(run, receiver):

@@ -126,8 +126,8 @@ def test_it_shows_the_subjects_that_did_not_pass_with_their_reasons(write_markdo
     _, text = write_markdown(TEXT, scores, rows("a", "b", "c"))
     assert "### 1 did not pass, 1 without a verdict" in text
     lines = [line for line in text.splitlines() if line.startswith("| `row`")]
-    assert lines[0] == "| `row` `r2` | `metrics` | 0.2500 | each metric | `cheap 0.2500: too long` |"
-    assert lines[1].startswith("| `row` `r3` | `metrics` | - | each metric | a model's policy refused the content: ")
+    assert lines[0] == "| `row` `r2` | `cheap` | 0.2500 | 0.5 | `too long` |"
+    assert lines[1].startswith("| `row` `r3` | `cheap` | - | 0.5 | a model's policy refused the content: ")
     assert "```text\nb\n```" in text
     assert not re.search(r"\|  \| ", text.partition("| label |")[2]), "an empty cell"
 

@@ -262,6 +262,8 @@ def test_a_file_of_records_does_not_say_how_it_was_made(ask):
         assert answer.pop("faults") == [
             "a file of records has no fingerprints; judge the baseline again, in the same way"
         ]
+    identical = [{answer.pop("identical") for answer in side["answers"].values()} for side in (paired, runs)]
+    assert identical == [{0}, {1}]  # a file has no outputs to compare
     assert all(paired[part] == runs[part] for part in ("criteria", "sentences", "answers"))
 
 

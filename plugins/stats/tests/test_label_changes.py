@@ -162,22 +162,32 @@ def test_equal_outputs_under_equal_judges_are_no_change():
 
 
 @pytest.mark.parametrize(
-    ("now", "identical"),
+    ("now", "identical", "mean"),
     [
-        (ContentDigests("in", "out", "all", "1 s"), 3),
-        (ContentDigests("in", "out", "all", "9 s"), 0),
-        (ContentDigests("in", "out", "other column", "1 s"), 0),
+        (ContentDigests("in", "out", "all", "1 s"), 3, 0),
+        (ContentDigests("in", "out", "all", "9 s"), 1, -2 / 3),
+        (ContentDigests("in", "out", "other column", "1 s"), 0, -2 / 3),
     ],
     ids=["equal", "slower", "other data"],
 )
-def test_a_metric_may_be_about_more_than_the_text_of_the_answer(now, identical):
+def test_a_metric_may_be_about_more_than_the_text_of_the_answer(now, identical, mean):
     def side(name, scores, digests):
         contents = [(("row", str(number)), digests) for number in range(3)]
         return run(name, {"a": scores}, contents=lambda: iter(contents))
 
     was = ContentDigests("in", "out", "all", "1 s")
     found = label_changes(side("a", [1.0] * 3, was), side("b", [0.0, 0.0, 1.0], now))["a"]
-    assert (found.identical, found.estimate.mean) == (identical, 0 if identical else pytest.approx(-2 / 3))
+    assert (found.identical, found.estimate.mean) == (identical, pytest.approx(mean))
+
+
+def test_equal_outputs_with_equal_scores_are_identical_although_the_time_of_the_task_differs():
+    def side(name, seconds):
+        contents = [(("row", str(number)), ContentDigests("in", "out", "all", seconds)) for number in range(3)]
+        return run(name, {"a": [1.0, 0.0, 0.5]}, contents=lambda: iter(contents))
+
+    found = label_changes(side("a", "1 s"), side("b", "9 s"))["a"]
+    assert found.identical == 3
+    assert "the outputs of 3 pairs are equal in both runs" in found.words
 
 
 def test_labels_other_than_the_gates_are_adjusted():

@@ -19,6 +19,8 @@ from ..values.errors import ConfigError, Problem, RequestError
 from .options import as_json, overrides
 from .output import only_document, print_json, problems_json, problems_text
 
+_WARNING = "warning: "
+
 
 @click.command()
 @click.argument("files", type=click.Path(path_type=Path), metavar="FILE...", nargs=-1, required=True)
@@ -26,7 +28,7 @@ from .output import only_document, print_json, problems_json, problems_text
 @as_json
 def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) -> int:
     """Build everything in each FILE, read its data files, and run nothing. Exit code 2 if a file has an error."""
-    errors, placement = [], dict[str, dict[str, str]]()
+    errors, placement, warnings = [], dict[str, dict[str, str]](), list[dict[str, str]]()
     for file in files:
         try:
             with only_document(as_json):
@@ -43,14 +45,16 @@ def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) ->
             continue
         for name, labels in _placement(pipelines).items():
             placement.setdefault(name, {}).update(labels)
+        notes = [*unread, *dict.fromkeys(f"{_WARNING}{text}" for pipeline in pipelines for _, text in pipeline.notes)]
+        warnings += [{"file": str(file), "message": note.removeprefix(_WARNING)} for note in notes]
         if not as_json:
-            notes = dict.fromkeys(f"warning: {text}" for pipeline in pipelines for _, text in pipeline.notes)
-            _print_ok(file, _placement(pipelines), [*unread, *notes])
+            _print_ok(file, _placement(pipelines), notes)
     if as_json:
         problems = [problem for error in errors for problem in problems_json(error)]
         missing = missing_promises()
         system = {"not_promised": missing} if missing else {}
-        print_json({"ok": not errors, "errors": problems, **({**placement, **system} if not errors else {})})
+        members = {**placement, **system} if not errors else {}
+        print_json({"ok": not errors, "errors": problems, **({"warnings": warnings} if warnings else {}), **members})
     elif not errors:
         for promise in missing_promises():
             click.echo(f"not guaranteed on this system: {promise}", err=True)

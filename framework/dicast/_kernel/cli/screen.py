@@ -33,6 +33,7 @@ from .summary import (
     model_lines,
     next_lines,
     run_parts,
+    shard_lines,
     short_run,
     spared_lines,
     stop_lines,
@@ -323,7 +324,7 @@ def _findings(done: Document) -> _Section:
 def _notes(done: Document) -> _Section:
     """Return the notes that cast doubt on a figure or explain a cost."""
     warnings = done.get("warnings", ())  # documents of older versions have none
-    lines = [*read_lines(done)]
+    lines = [*read_lines(done), *shard_lines(done)]
     lines += _warning_lines([warning for warning in warnings if warning["kind"] not in SHOWN_ELSEWHERE])
     lines += cap_lines(done)
     for label, judge in done["judges"].items():

@@ -283,12 +283,19 @@ def _ending_lines(done: Document, command: RunCommand | None, *, resumes: bool) 
     yield from loss_lines(done)
     yield from stop_lines(done)
     yield from next_lines(done, command) if resumes else ()
+    yield from shard_lines(done)
     warnings = done.get("warnings", ())  # documents of older versions have none
     yield from (f"warning: {warning['message']}" for warning in warnings if warning["kind"] not in SHOWN_ELSEWHERE)
     yield from gate_parts(done)
     if (ledger := done["ledger"]) and ledger["head"]:
         yield f"ledger: {ledger['path']}, row {ledger['head']['seq']:,}, {ledger['head']['digest']}"
         yield from (f"shards: root {root}" for root in (ledger.get("root"),) if root)
+
+
+def shard_lines(done: Document) -> Iterator[str]:
+    """Yield the line of a shard: its subjects, its share of the caps, and the sections that the merge adds."""
+    if notice := done.get("shard", {}).get("notice"):  # documents of older versions have a warning
+        yield notice
 
 
 def _detail(value: object) -> str:

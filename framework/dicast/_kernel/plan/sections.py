@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from math import inf, isfinite
 from pathlib import Path
@@ -207,6 +208,11 @@ class Slot:
     inside: Mapping[str, Slot] = field(factory=dict)
     counting: Mapping[str, object] = field(factory=dict)
 
+    @property
+    def address(self) -> tuple[str | int, ...]:
+        """The steps of *path*, for :attr:`Pipeline.place`."""
+        return tuple(int(step) if step.isdecimal() else step for step in re.findall(r"[^.\[\]]+", self.path))
+
     def accepts(self, kind: str) -> bool:
         """Return whether subjects of *kind* are judged here."""
         return not self.on or kind in self.on
@@ -272,3 +278,8 @@ class Pipeline:
     def is_observed(self) -> bool:
         """True if aggregates, early stops or a comparison with a baseline need the run's records."""
         return bool(self.aggregates or self.early_stop or self.baseline)
+
+    def place_text(self, slot: Slot) -> str:
+        """Return the place of *slot* as ``FILE:LINE:COLUMN``; empty for a slot of a program or of ``--set``."""
+        file, line, column = self.place(slot.address)
+        return "" if line is None or file.startswith(("<", "--")) else f"{file}:{line}:{column}"

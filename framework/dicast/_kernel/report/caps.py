@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from ...toolkit.money import amounts_text
+from ...toolkit.money import amount_text, amounts_text
 from ..values import Event
 
 _OPTIONS = {"run_cap": "budget.run", "daily_cap": "budget.day", "session_cap": "budget.session"}
@@ -64,7 +64,11 @@ def cap_lines(done: Mapping[str, Any]) -> Iterator[str]:
             if (option := _OPTIONS.get(reason)) is None:  # no cap forbade the call: its cost has no bound
                 text += f"; an earlier call of the component cost {cost}, and it estimates nothing"
             else:
-                limit += f", of which each part of the run has {cap['share']} {cap['unit']}" if "share" in cap else ""
+                limit += (
+                    f", of which each part of the run has {amount_text(cap['share'])} {cap['unit']}"
+                    if "share" in cap
+                    else ""
+                )
                 text += f"; {option} is {limit}, {_spent_text(done, cap)}, and {call} may cost up to {cost}"
         yield text
     left_out = done["failures"].get("throttled_no_heuristic", 0) + done["unaffordable"]

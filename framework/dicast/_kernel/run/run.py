@@ -269,9 +269,8 @@ class RunSteps:
         for slot in self.pipeline.sinks:
             context = evolve(run, continued=output(slot, run.base) in outputs)
             live = await open_component(slot.component, context, parts.part(slot.path), slot.kind)
-            feeds.append(
-                SinkFeed.of(slot.label, slot.component, live, self._caller.ask_sink, keeps_content=run.keeps_content)
-            )
+            place = self.pipeline.place_text(slot)
+            feeds.append(SinkFeed.of(slot, live, self._caller.ask_sink, keeps_content=run.keeps_content, place=place))
         return feeds
 
     async def _begin(self, stream: Stream, started: Mapping[str, Any], spool: EarlierUnits | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from ...toolkit.money import amount_text
 from ..asking.call import Call
 from ..asking.day_share import DayShare
 from ..contract.protocols import Source
@@ -133,8 +134,15 @@ class ShardRun:
         span = {} if shard.size is None or isinstance(subjects, SliceSubjects) else {"span": subjects.span}
         kind = {"is_slice": True} if isinstance(subjects, SliceSubjects) else {}
         members: dict[str, Any] = {
-            "shard": {"number": shard.number, "of": shard.of, "read": read, **span, **kind, "warnings": [*warnings]},
-            "warnings": [{"kind": "shard", "message": message + self._notice()}, *done["warnings"]],
+            "shard": {
+                "number": shard.number,
+                "of": shard.of,
+                "read": read,
+                **span,
+                **kind,
+                "warnings": [*warnings],
+                "notice": message + self._notice(),
+            },
         }
         if not done["subjects"] and done["stopped"] is None:
             members["undecided"] = []  # a shard without subjects is complete
@@ -146,7 +154,7 @@ class ShardRun:
         if not caps or not self._has_paid_calls:
             return ""
         return f"; its caps are 1/{self._shard.of} of the file's: " + ", ".join(
-            f"{scope} {cost}" for scope, cost in caps
+            f"{scope} {amount_text(cost.amount)} {cost.unit}" for scope, cost in caps
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 
@@ -86,8 +85,7 @@ def _problem(pipeline: Pipeline, slot: Slot, name: str, option: str, seen: list[
 
 def _place(pipeline: Pipeline, slot: Slot, option: str) -> tuple[str, int | None, int | None]:
     """Return the file, the line and the column of an option of *slot*."""
-    steps = [int(step) if step.isdecimal() else step for step in re.findall(r"[^.\[\]]+", slot.path)]
-    return pipeline.place((*steps, slot.name, *option.split(".")))
+    return pipeline.place((*slot.address, slot.name, *option.split(".")))
 
 
 def _at_options(pipeline: Pipeline, error: DataError) -> DataError:

@@ -12,6 +12,7 @@ from ..contract.plugin_errors import author_place, error_text, in_brackets, is_p
 from ..contract.protocols import Sink
 from ..plan.sections import Slot
 from ..values import Event
+from ..values.errors import DicastError
 from ..values.rationale import for_sink
 from ..values.read_only import seal_payload
 
@@ -52,7 +53,10 @@ def output(sink: Slot, base: Path) -> str:
 
 @define
 class SinkFeed:
-    """An open sink with the state of its delivery: records *written*, events *lost*, and the last *error*."""
+    """An open sink with the state of its delivery: records *written*, events *lost*, and the last *error*.
+
+    *place* is the place of the sink in the pipeline file, ``FILE:LINE:COLUMN``; empty for a sink of a program or of ``--set``.
+    """
 
     label: str
     sink: Sink
@@ -65,18 +69,20 @@ class SinkFeed:
     lost: int = 0
     error: str | None = None
     closed: bool = False
+    place: str = ""
     _silent: bool = False
 
     @classmethod
-    def of(cls, label: str, config: object, live: Sink, ask: Ask, *, keeps_content: bool) -> SinkFeed:
-        """Return the feed of *live*, the open object of the component *config*, which *ask* calls.
+    def of(cls, slot: Slot, live: Sink, ask: Ask, *, keeps_content: bool, place: str = "") -> SinkFeed:
+        """Return the feed of *live*, the open object of the component of *slot*, which *ask* calls.
 
         :param keeps_content: whether the ledger keeps the judged content; otherwise no sink gets texts that are only for the ledger.
         """
+        config = slot.component
         content = keeps_content and getattr(live, "content", getattr(config, "content", None)) is True
         wants = frozenset(getattr(live, "wants", getattr(config, "wants", ())))
         rewrites = bool(getattr(live, "rewrites", getattr(config, "rewrites", False)))
-        return cls(label, live, wants, rewrites, ask, content)
+        return cls(slot.label, live, wants, rewrites, ask, content, place=place)
 
     async def send(self, events: Sequence[Event]) -> None:
         """Write the *events*, which have only types that the sink wants."""
@@ -95,7 +101,9 @@ class SinkFeed:
         """Return the state of the delivery as JSON data; *ahead* is the number of events that an open sink is still going to get."""
         written = self.written + (0 if self.closed else ahead)
         status: dict[str, object] = {"written": written, "lost": self.lost}
-        return status if self.error is None or not self.lost else status | {"error": self.error}
+        if self.error is None or not self.lost:
+            return status
+        return status | {"error": f"{self.place}: {self.error}" if self.place else self.error}
 
     async def _attempt(self, action: Action, count: int, seconds: float) -> None:
         pause = PAUSE_SECONDS
@@ -108,9 +116,7 @@ class SinkFeed:
             except BaseException as error:  # the border: its fault is reported in the summary, and in the exit code
                 if not is_plugins_own(error):
                     raise
-                is_outside = isinstance(error, OSError)  # a full disk is no fault of the plugin's code
-                line = "" if is_outside else in_brackets(author_place(error, type(self.sink).__module__))
-                self.error = f"{type(error).__name__}: {error_text(error)}{line}"
+                self.error = self._reason(error)
             else:
                 self.written += written
                 return
@@ -118,6 +124,14 @@ class SinkFeed:
                 await asyncio.sleep(pause)
                 pause *= 2
         self.lost += max(1, count)
+
+    def _reason(self, error: BaseException) -> str:
+        """Return the text of *error*; with its type if dicast's errors do not include it, and with the plugin's line if its code may be wrong."""
+        if isinstance(error, DicastError):
+            return error_text(error)
+        is_outside = isinstance(error, OSError)  # a full disk is no fault of the plugin's code
+        line = "" if is_outside else in_brackets(author_place(error, type(self.sink).__module__))
+        return f"{type(error).__name__}: {error_text(error)}{line}"
 
 
 def share_events(events: Iterable[Event], feeds: Sequence[SinkFeed]) -> None:

@@ -12,7 +12,18 @@ import orjson
 
 from dicast import ConfigError, Problem, read_ledger
 from dicast.reading import run_document
-from dicast.reporting import ALL_METRICS, code, exit_note, figure, money, ordered_labels, run_answer, table
+from dicast.reporting import (
+    ALL_METRICS,
+    code,
+    exit_note,
+    figure,
+    money,
+    named_labels,
+    only_metric,
+    ordered_labels,
+    run_answer,
+    table,
+)
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, open_file, read_bytes
 
@@ -244,10 +255,9 @@ def _bridge_steps(file: str, name: str) -> str:
 
 def _allowed_drops(done: Document) -> Iterator[str]:
     """Yield a sentence about the labels whose mean dropped by less than the gate allows, in a gate that passed."""
-    gate, only = done["gate"] or {"passed": None}, [*done["metrics"]]
-    names = {ALL_METRICS: only[0]} if len(only) == 1 else {}  # as in the table
+    gate, names = done["gate"] or {"passed": None}, {ALL_METRICS: only_metric(done)}
     drops = [
-        f"{code(names.get(clause['on'], clause['on']) or ALL_METRICS)} changed by {clause['value']:+.4f}, within max_drop {clause['line']:g}"
+        f"{code(names.get(clause['on']) or clause['on'] or ALL_METRICS)} changed by {clause['value']:+.4f}, within max_drop {clause['line']:g}"
         for clause in gate.get("clauses", ())
         if clause["rule"] == "max_drop" and clause["passed"] and (clause["value"] or 0) < 0
     ]
@@ -276,10 +286,8 @@ def _missing_baseline(done: Document, documents: Sequence[Document]) -> str:
 
 def _table_labels(done: Document, pair: BaselinePair | None) -> dict[str, Document]:
     """Return the figures of the labels in the order of their answers, then in the order of the summary."""
-    labels, answers = ordered_labels(done), {} if pair is None else pair.answers
-    only = [*done["metrics"]]
-    if ALL_METRICS in labels and ALL_METRICS not in answers and len(only) == 1:  # the only metric has the same scores
-        labels = {only[0] if name == ALL_METRICS else name: figures for name, figures in labels.items()}
+    answers = {} if pair is None else pair.answers
+    labels = ordered_labels(done) if ALL_METRICS in answers else named_labels(done)
     names = [*[label for label in answers if label in labels], *[label for label in labels if label not in answers]]
     return {label: labels[label] for label in names}
 

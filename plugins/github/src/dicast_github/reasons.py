@@ -104,7 +104,7 @@ def loss_lines(done: Document, ledger: Path | None) -> Iterator[str]:
         recorded = read_ledger(ledger, lambda live: run_document(live, str(done["run_id"])))
     for label, sink in ((recorded or done).get("sinks") or {}).items():
         if sink["lost"]:
-            error = code(str(sink.get("error") or "no message"), 500)
+            error = code(str(sink.get("error") or "no message").replace(f"{Path.cwd().as_posix()}/", ""), 500)
             yield f"- the sink {code(label)} lost {sink['lost']:,} event{'s' * (sink['lost'] != 1)}: {error}"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from dicast import Event, RunContext
-from dicast.reporting import ALL_METRICS, JudgedSubject, Outcome, OutcomeReader, PassRule, not_started
+from dicast.reporting import ALL_METRICS, JudgedSubject, OutcomeReader, not_started
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 
 from .cases import Counts, case, skip_errors
@@ -76,13 +76,6 @@ class _Suite:
     counts: Counts = attrs.field(factory=Counts)
 
 
-def _with_verdict(only: Outcome, verdict: Outcome) -> Outcome:
-    """Return the outcome of the *only* metric with its cost and duration, or the kind of its failure, from the *verdict* of all metrics."""
-    if verdict.is_open:
-        return attrs.evolve(verdict, label=only.label)
-    return attrs.evolve(only, cost_usd=verdict.cost_usd, milliseconds=verdict.milliseconds)
-
-
 class XmlFile:
     """The suites so far, and the file they are going to be."""
 
@@ -122,21 +115,11 @@ class XmlFile:
     def _labels(self) -> list[str]:
         """Return the labels that have a suite: without all metrics together if the only metric has a suite with the same cases."""
         labels = [label for label in self._reader.labels if label in self._options.labels or not self._options.labels]
-        return [label for label in labels if label != ALL_METRICS or self._only_metric not in labels]
-
-    @property
-    def _only_metric(self) -> str | None:
-        """The only metric of a run whose subjects pass all metrics together by this metric's own line; None in other runs."""
-        started = self._reader.started or {"metrics": ()}
-        metrics = [*started["metrics"]]
-        return metrics[0] if len(metrics) == 1 and PassRule.of(started).every else None
+        return [label for label in labels if label != ALL_METRICS or self._reader.only_metric not in labels]
 
     def _add(self, subject: JudgedSubject) -> None:
         group = f"{(self._reader.started or {}).get('name')}.{subject.kind}"
-        outcomes, only = dict(subject.outcomes), self._only_metric
-        if only in outcomes and ALL_METRICS in outcomes:
-            outcomes[only] = _with_verdict(outcomes[only], outcomes[ALL_METRICS])
-        for label, outcome in outcomes.items():
+        for label, outcome in subject.outcomes.items():
             if label in self._suites:
                 line, counts = case(subject, outcome, group, content=self._options.content)
                 self._suites[label].cases.add(line)

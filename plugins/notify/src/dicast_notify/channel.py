@@ -23,6 +23,17 @@ LONGEST_WAIT = 10.0
 """Seconds; a longer wait that the receiver asks for is not kept, since a run waits for its end."""
 
 _COMPLAINT_CHARS = 300
+_FIXES = {
+    400: "correct form, json or text",
+    401: "correct url or headers",
+    403: "correct url or headers",
+    404: "correct url",
+    410: "correct url",
+    415: "correct form, json or text",
+    422: "correct form, json or text",
+}
+"""Next step after the status of a refusal that stays."""
+
 _SECRET_CHARS = 8
 """A part of the address with at least this many characters is masked alone too, because a receiver may repeat it."""
 
@@ -66,8 +77,10 @@ class Channel:
         try:
             answer = await self._client.fetch("POST", "", body, headers=fields)
         except TimeoutError as error:
-            raise self._error(f"no answer within {self._client.limits.timeout:g} s") from error
-        except (ConnectionFault, ReplyRefused) as error:
+            raise self._error(f"no answer within {self._client.limits.timeout:g} s", "raise timeout") from error
+        except ConnectionFault as error:
+            raise self._error(str(error), "start the receiver, or correct url") from error
+        except ReplyRefused as error:
             raise self._error(str(error)) from error
         if 200 <= answer.status < 300:
             return
@@ -83,11 +96,12 @@ class Channel:
             return self._error(
                 f"HTTP {answer.status}: it redirects to another address, which is not followed; correct url"
             )
-        return self._error(f"HTTP {answer.status}: {answer.complaint().message or 'the reply has no text'}")
+        complaint = answer.complaint().message or "the reply has no text"
+        return self._error(f"HTTP {answer.status}: {complaint}", _FIXES.get(answer.status, ""))
 
-    def _error(self, reason: str) -> WebhookError:
+    def _error(self, reason: str, fix: str = "") -> WebhookError:
         text = " ".join(self._client.reader.message(reason).split())
-        return WebhookError(f"{self.origin} did not accept the message: {text[:_COMPLAINT_CHARS]}")
+        return WebhookError(f"{self.origin} did not accept the message: {text[:_COMPLAINT_CHARS]}{fix and f'; {fix}'}")
 
 
 def _parts(url: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def has_equal_output(before: ContentDigests | None, after: ContentDigests | None, *, with_figures: bool) -> bool:
     """Return whether the judged content is known to be equal in both runs: the output and all data of the subject.
 
-    :param with_figures: the figures of the task, such as its time, are equal, too.
+    :param with_figures: the figures of the task, such as its cost and time, must be equal, too.
     """
     if before is None or after is None or before.output is None or before.output != after.output:
         return False

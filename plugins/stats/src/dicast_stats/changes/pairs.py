@@ -99,7 +99,7 @@ def _pair_label(baseline: Results, variant: Results, label: str) -> Pairs:
     ours, theirs = ours[both], theirs[both]
     subjects = [*tables[0].rows]
     keys = [subjects[row] for row in ours.tolist()]
-    identical = _identical(baseline, variant, label, keys)
+    identical = _identical(baseline, variant, label, keys, (before[ours], after[theirs]))
     is_varied = identical & (before[ours] != after[theirs]) & ~(held_before[ours] | held_after[theirs])
     varied = frozenset(keys[row] for row in np.flatnonzero(is_varied).tolist())
     is_held = held_before[ours] & ~identical, held_after[theirs] & ~identical
@@ -160,12 +160,21 @@ def _scaled_differences(after: Column, before: Column) -> tuple[Column, int]:
     return divide_by_power(change, exponent), power + exponent
 
 
-def _identical(baseline: Results, variant: Results, label: str, keys: Sequence[Key]) -> NDArray[np.bool_]:
-    """Return whether the output and the judge of each subject are equal in both runs."""
+def _identical(
+    baseline: Results, variant: Results, label: str, keys: Sequence[Key], scores: tuple[Column, Column]
+) -> NDArray[np.bool_]:
+    """Return whether the output and the judge of each subject are equal in both runs.
+
+    A metric may read the time or the cost of an answer: if these differ, the *scores* must be equal, too.
+    """
     import numpy as np
 
     if not has_equal_judges(baseline, variant, label):
         return np.zeros(len(keys), bool)
     before, after = read_contents(baseline), read_contents(variant)
     exact = not reads_texts(baseline, variant, label)
-    return np.array([has_equal_output(before.get(key), after.get(key), with_figures=exact) for key in keys], bool)
+    equal = [
+        has_equal_output(before.get(key), after.get(key), with_figures=exact and is_changed)
+        for key, is_changed in zip(keys, (scores[0] != scores[1]).tolist(), strict=True)
+    ]
+    return np.array(equal, bool)
