@@ -42,6 +42,7 @@ A hook for each kind of component is in [hooks](hooks.md). The first word of a s
 """
 _MODULE = re.compile(r":mod:`~?([\w.]+)`")
 _ROLES = re.compile(r":\w+:`~?(?:[\w.]+\.)?(\w+)`")
+_BAR = re.compile(r"(?<!\\)\|")
 _MEMBER = re.compile(r"^:(param|raises|return|returns)(?: ([\w.]+\??))?: (.*)$", re.MULTILINE)
 _ITEM = re.compile(r"^- ``(\w+)``: (.*)$\n?", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.;:]) +(?=[*A-Z`])")
@@ -271,12 +272,12 @@ def _methods(cls: type[Any]) -> Iterator[tuple[str, object]]:
 
 def signature(value: object, *, bound: bool = False) -> str:
     """Return the parameters and the result of a function, for a cell of a table; see :meth:`TypeTexts.signature`."""
-    return TypeTexts(_documented()).signature(value, bound=bound).replace("|", "\\|")
+    return TypeTexts(_documented()).signature(value, bound=bound)
 
 
 def type_text(annotation: object, module: str) -> str:
     """Return an annotation in *module*, for a cell of a table; see :meth:`TypeTexts.type_text`."""
-    return TypeTexts(_documented()).type_text(annotation, module).replace("|", "\\|")
+    return TypeTexts(_documented()).type_text(annotation, module)
 
 
 def constant_text(module: types.ModuleType, name: str) -> str:
@@ -325,8 +326,9 @@ def _members(module: types.ModuleType) -> Iterator[tuple[str, str, str, str]]:
         if inspect.isclass(protocol) and protocol.__name__.startswith("Has"):
             kinds = (inspect.getdoc(protocol) or "").rstrip(".").lower()
             for name, member in _methods(protocol):
-                member_text = markdown(inspect.getdoc(member) or "").replace("|", "\\|")
-                yield f"`{name}{signature(member, bound=True)}`", markdown(kinds), f"`{protocol.__name__}`", member_text
+                text = Docstring.of(member)
+                about = " ".join(filter(None, [text.first, *text.rest, text.errors]))
+                yield f"`{name}{signature(member, bound=True)}`", markdown(kinds), f"`{protocol.__name__}`", about
 
 
 def markdown(text: str) -> str:
@@ -335,5 +337,6 @@ def markdown(text: str) -> str:
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table."""
-    return [f"| {' | '.join(row)} |".replace("|  |", "| |") for row in (head, ["---"] * len(head), *body)]
+    """Return the lines of a Markdown table, whose cells may have line ends and the character that ends a cell."""
+    rows = [[" ".join(_BAR.sub(r"\|", cell).split()) for cell in row] for row in body]
+    return [f"| {' | '.join(row)} |".replace("|  |", "| |") for row in (head, ["---"] * len(head), *rows)]

@@ -199,7 +199,7 @@ def section(component: Mapping[str, Any]) -> str:
             f"`{name}`",
             type_text(option),
             default(name, option, component),
-            markdown(option["description"]).replace("|", "\\|"),
+            markdown(option["description"]),
         )
         for name, option in component["options"].items()
     ]

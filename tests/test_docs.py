@@ -236,6 +236,19 @@ def test_sql_is_sqlites(page):
         sqlite3.connect(":memory:").executescript(block.text).connection.close()
 
 
+@pytest.mark.parametrize("page", EVERY_PAGE, ids=place)
+def test_each_row_of_a_table_has_as_many_cells_as_the_head(page):
+    cells, is_code = None, False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        is_code ^= line.lstrip().startswith("```")
+        if is_code or not line.startswith("|"):
+            cells = None
+            continue
+        count = len(re.findall(r"(?<!\\)\|", line))
+        assert line.endswith("|"), f"{place(page)}:{number}"
+        assert count == (cells := cells or count), f"{place(page)}:{number}"
+
+
 def test_reference_pages_are_up_to_date():
     done = run(ROOT, "docs/generate.py", "--check")
     assert done.returncode == 0, done.stdout + done.stderr
