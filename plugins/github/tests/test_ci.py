@@ -178,6 +178,19 @@ def test_options_of_dicast_run_are_taken_and_json_is_one_document(folder):
     assert "::error file=wrong.yaml,line=2" in wrong.stderr
 
 
+@pytest.mark.parametrize(("where", "name"), [({"GITLAB_CI": "true"}, "dicast-junit.xml"), ({}, "j.xml")])
+def test_the_report_of_another_pipeline_is_not_replaced(folder, where, name):
+    options = [] if where else ["--junit", name]
+    assert [ci(folder, "fails.yaml", *options, **where).returncode for _ in range(2)] == [1, 1]
+    first = (folder / name).read_bytes()
+    done = ci(folder, "passes.yaml", *options, "--comment", "c.md", **where)
+    assert done.returncode == 2
+    words = "it has the report '<!-- dicast ci: fails.yaml -->', and this report is '<!-- dicast ci: passes.yaml -->'; give --junit another path, or remove the file"
+    assert words in done.stderr
+    assert words in (folder / "c.md").read_text("utf-8")
+    assert (folder / name).read_bytes() == first
+
+
 @pytest.mark.parametrize(("where", "name"), [({"GITLAB_CI": "true"}, "dicast-junit.xml"), ({}, "out/all.xml")])
 def test_a_suite_has_one_test_report_of_all_experiments(folder, where, name):
     (folder / "suite.yaml").write_text(PIPELINE % 0.4 + "experiments: {a: {}, b: {}}\n")

@@ -18,14 +18,13 @@ import orjson
 from dicast import LedgerError, RequestError
 from dicast.commands import CallingCommand, merge_shards, run, sigterm_as_ctrl_c
 from dicast.reporting import code
-from dicast.toolkit.atomic_file import AtomicFile, output_path
+from dicast.toolkit.atomic_file import output_path
 from dicast.toolkit.files import error_reason
 from dicast.toolkit.printable import one_line
 
 from .annotations import data, of_problems
 from .comment import FORK, Comment, read_documents, write_progress
-from .junit import BEGINS as JUNIT_BEGINS
-from .junit import merge_reports, write_skipped
+from .junit import mark_of, merge_reports, refuse_other_pipeline, write_skipped
 from .summary import append
 
 JUNIT = "dicast-junit.xml"
@@ -228,23 +227,23 @@ def _added(sink: Mapping[str, object]) -> str:
 def _run(file: Path, junit: str | None, options: _Options, *sinks: Mapping[str, object]) -> int:
     """Run ``dicast run`` with additional sinks and the test report *junit*; return its exit code.
 
-    :raises ConfigError: if the test report cannot be written.
+    :raises ConfigError: if the test report cannot be written, or if its file has the report on another pipeline.
     """
     if junit is None:
         return _run_with(file, options, *sinks)
     if "$" in junit or options.has("--watch"):  # a watched run has no end
         return _run_with(file, options, *sinks, _report(junit))
-    path = output_path(Path.cwd(), Path(junit), None)
-    AtomicFile(path, replaces=JUNIT_BEGINS).discard()
+    path, mark = output_path(Path.cwd(), Path(junit), None), mark_of(_from_here(one_line(file.as_posix())))
+    refuse_other_pipeline(path, mark)
     with tempfile.TemporaryDirectory() as folder:
         try:
             exit_code = _run_with(file, options, *sinks, _report(str(Path(folder, "${experiment:-run}.xml"))))
         finally:
             reports = sorted(Path(folder).rglob("*.xml"), key=lambda report: report.stat().st_mtime_ns)
             if reports:
-                merge_reports(reports, path)
+                merge_reports(reports, path, mark)
         if not exit_code and not reports:  # a later step of the job may need the file
-            write_skipped(path, file.stem, _unjudged(exit_code))
+            write_skipped(path, file.stem, _unjudged(exit_code), mark)
         return exit_code
 
 
