@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import shlex
 import shutil
 import sqlite3
-from contextlib import closing
+from collections import Counter
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -135,6 +137,90 @@ def test_the_merged_run_equals_the_whole_run(shop, shards, text, data, sessions)
     assert table == ((shop / "out.csv").read_bytes() if table else b"")
     assert sum(part.json["subjects"] for part in parts) == whole.json["subjects"]
     assert shop.dicast("ledger", "verify", "--ledger", "m.db", "--json").json["ok"]
+
+
+@pytest.fixture
+def break_merge(monkeypatch):
+    """Let the next merge commit each subject alone, and break off before the commit with this number, or before its end."""
+    from dicast._kernel.run.merge import MergeSteps
+
+    def before(place):
+        count = 0
+
+        async def record(self, stream, *arguments):
+            nonlocal count
+            count += 1
+            if count == place:
+                raise RuntimeError("the lights went out")
+            await record_subject(self, stream, *arguments)
+            await stream.flush()
+
+        async def end(self, *arguments):
+            raise RuntimeError("the lights went out")
+
+        record_subject = MergeSteps._record_subject
+        with monkeypatch.context() as patch:
+            patch.setattr(MergeSteps, "_record_subject", record)
+            if place == "end":
+                patch.setattr(MergeSteps, "_end", end)
+            yield
+
+    return contextmanager(before)
+
+
+def count_events(shop, ledger):
+    """Return the numbers of the events of each type about each subject."""
+    rows = map(json.loads, shop.dicast("ledger", "export", "--ledger", ledger).out.splitlines())
+    return Counter((row["type"], row["subject_kind"], row["subject_id"]) for row in rows)
+
+
+@pytest.mark.parametrize("place", [1, 3, "end"])
+@pytest.mark.parametrize(("text", "data", "sessions"), CASES)
+def test_a_merge_that_broke_off_is_continued(shop, shards, break_merge, text, data, sessions, place):
+    if isinstance(data[0], str):
+        shop.rows(*data, sessions=sessions)
+    else:
+        shop.write("data.jsonl", data)
+    shards.run_all(text, 3)
+    whole = shards.merge(1, 2, 3, ledger="w.db")
+    table = (shop / "out.csv").read_bytes() if "csv" in text else b""
+    for number in (place, 2, place):
+        with break_merge(number):
+            assert shards.merge(1, 2, 3).code == 70
+    merged = shards.merge(1, 2, 3)
+    assert (settled(merged.json), merged.code) == (settled(whole.json), whole.code)
+    assert table == ((shop / "out.csv").read_bytes() if table else b"")
+    assert count_events(shop, "m.db") == count_events(shop, "w.db")
+    assert shop.dicast("ledger", "verify", "--ledger", "m.db", "--json").json["ok"]
+    assert "is a merge of these shards" in shards.messages(shards.merge(1, 2, 3))[0]
+
+
+def test_a_merge_that_broke_off_is_not_judged_again(shop, shards, break_merge):
+    shop.rows("1", "0.5", "0.2")
+    text = GATED + "metrics: [fake/paid: {}]\n"
+    shards.run_all(text, 2)
+    with break_merge(2):
+        assert shards.merge(1, 2).code == 70
+    (message,) = shards.messages(shop.run(text, "--ledger", "m.db", "--resume"))
+    assert message.endswith("did not end; continue it: dicast merge s1.db s2.db --ledger m.db")
+    merged = shop.dicast(*shlex.split(message)[-5:], "--json")
+    assert (merged.code, merged.json["scored"]) == (0, 3)
+    assert shop.dicast("merge", "s1.db", "s2.db", "--ledger", "n.db", "--json").json["cost"] == merged.json["cost"]
+
+
+def test_a_merge_that_broke_off_is_refused_if_a_shard_has_gone_on(shop, shards, break_off, break_merge):
+    shop.rows(*[f"0.{number}" for number in range(1, 10)])
+    text = GATED + "metrics: [fake/act: {}]\n"
+    shards.run(text, 1, 2)
+    restore = break_off(1)
+    assert shards.run(text, 2, 2).code == 70
+    restore()
+    with break_merge(6):
+        assert shards.merge(1, 2).code == 70
+    assert shards.run(text, 2, 2, "--resume").code == 0
+    (message,) = shards.messages(shards.merge(1, 2))
+    assert "is a merge that did not end, and the shards have changed since; name another ledger" in message
+    assert shards.merge(1, 2, ledger="n.db").code == 0
 
 
 def test_aggregates_get_the_columns_of_the_data_in_the_order_of_the_source(shop, shards, plugin):

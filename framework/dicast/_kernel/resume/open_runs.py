@@ -227,6 +227,26 @@ def find_live(ledger: Ledger, origin: Origin, setup: Mapping[str, str]) -> Earli
     return None
 
 
+def is_open_merge(ledger: Ledger, started: Event) -> bool:
+    """Return True if the run with the ``run.started`` event *started* is a merge of shards that its process did not end."""
+    ends = Query(started.run_id, (events.RUN_STOPPED, events.RUN_COMPLETED), limit=1)
+    return bool(started.payload.get("shards")) and not any(True for _ in ledger.read(ends))
+
+
+def refuse_open_merge(ledger: Ledger, run: EarlierRun) -> None:
+    """Refuse to judge the other subjects of a merge that its process did not end: the shards have their verdicts.
+
+    :raises ConfigError: with the command that continues the merge.
+    """
+    if is_open_merge(ledger, run.entry.event):
+        shards: Any = run.payload["shards"]
+        places = dict.fromkeys(shard["ledger"] for shard in shards)
+        command = shlex.join(
+            ["dicast", "merge", *places, *shlex.split(ledger_option({"path": getattr(ledger, "path", None)}))]
+        )
+        raise ConfigError(f"run {run.run_id} is a merge of shards that did not end; continue it: {command}")
+
+
 def _only_others(origin: Origin, runs: Sequence[EarlierRun], noun: str) -> str:
     commands = [
         f"{run.payload['name']!r}: {origin.command.resuming(run.run_id, *origin.flags, name=str(run.payload['name']))}"

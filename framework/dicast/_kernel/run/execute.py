@@ -10,7 +10,7 @@ from ..leases.hold_lease import hold_lease
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline, Slot
 from ..resume import resume
-from ..resume.open_runs import Retry, find, find_live
+from ..resume.open_runs import Retry, find, find_live, refuse_open_merge
 from ..source.source import SubjectList
 from ..stream.opening import ComponentStack, open_component
 from ..timing.stop import Stop
@@ -83,4 +83,6 @@ def _earlier(pipeline: Pipeline, ledger: Ledger, request: Request) -> resume.Ear
         return None
     finished_too = request.retry_failed or request.allow_ended
     retry = Retry(request.limit, [rule.text for rule in request.filters]) if request.retry_failed else None
-    return find(ledger, origin_of(pipeline, request), request.resume or None, finished_too=finished_too, retry=retry)
+    run = find(ledger, origin_of(pipeline, request), request.resume or None, finished_too=finished_too, retry=retry)
+    refuse_open_merge(ledger, run)
+    return run

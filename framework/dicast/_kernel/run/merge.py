@@ -11,12 +11,14 @@ import attrs
 
 from ..classes import frozen
 from ..contract.protocols import Ledger
-from ..events import RUN_STARTED, SHARD_ROOTED, SUBJECT_READ
+from ..events import RUN_STARTED, SHARD_ROOTED, SINKS_ADDED, SUBJECT_READ
 from ..leases.hold_lease import hold_lease
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline, Slot
 from ..report.fold import Report
 from ..resume.named_runs import find_run, run_kind, started_runs
+from ..resume.open_runs import is_open_merge
+from ..resume.resume import MAY_CHANGE, EarlierRun, known_outputs
 from ..source.source import SubjectList
 from ..stream.opening import ComponentStack, open_component
 from ..stream.opening_context import opening
@@ -28,6 +30,7 @@ from ..values import Event, Lost, ReadCounts, RunContext
 from ..values.clock import Clock
 from ..values.errors import ConfigError, LedgerError, LedgerRefused, Problem, RequestError
 from ..values.judged import JudgedRow
+from .earlier_merge import EarlierMerge
 from .end import Stopped, failed
 from .merged_events import MergedEvents, SubjectEvents
 from .plan import decided_by, file_identity, followers, unchanged_rubrics
@@ -61,6 +64,8 @@ Build = Callable[[ShardFile], tuple[Pipeline, Slot]]
 
 async def merge_ledgers(ledgers: Sequence[tuple[str, Any]], build: Build) -> tuple[RunOutcome, ShardFile]:
     """Merge the shards in *ledgers*, each a place with its configuration, to a run; return its outcome, and the words of its file.
+
+    A merge of the same shards whose process was killed is continued.
 
     :raises ConfigError: with every shard that is missing, doubled, foreign or under way; nothing is recorded then.
     :raises LedgerRefused: when a ledger does not exist.
@@ -140,21 +145,24 @@ async def _recorded(
         draft = RunContext(clock.id(), pipeline.name, pipeline.base, trust=pipeline.trust)
         part = parts.part("ledger")
         live: Ledger = await open_component(ledger.component, draft, part, ledger.kind)
-        _refuse_recorded(live, shards)
+        earlier = _earlier_merge(live, shards)
         path = getattr(live, "path", None)
         keeps_content = getattr(live, "keeps_content", True)
         context = attrs.evolve(
             draft, read=live.read, keeps_content=keeps_content, ledger_path=None if path is None else Path(path)
         )
+        context = attrs.evolve(context, run_id=earlier.run_id, resumed=True) if earlier else context
         part.enter_context(hold_lease(live, context.run_id))
-        steps = MergeSteps(pipeline, live, clock, Stop(), context, None, Request(), mask)
+        if earlier:  # another process may have ended the merge in between
+            _earlier_merge(live, shards)
+        steps = MergeSteps(pipeline, live, clock, Stop(), context, earlier, Request(), mask)
         return await steps.merge(parts, shards, events, root)
 
 
-def _refuse_recorded(ledger: Ledger, shards: ShardSet) -> None:
-    """Refuse a *ledger* that has runs of the shards, or a merged run of them: it would count their spending twice.
+def _earlier_merge(ledger: Ledger, shards: ShardSet) -> EarlierRun | None:
+    """Return the merge of *shards* in *ledger* whose process did not end it; None without such a merge.
 
-    :raises ConfigError: naming the runs.
+    :raises ConfigError: naming the runs of shards in the ledger, and each other merge of them: the spending would count twice.
     """
     advice = "name another ledger for the merged run with --ledger"
     problems = [
@@ -162,13 +170,17 @@ def _refuse_recorded(ledger: Ledger, shards: ShardSet) -> None:
         for shard in shards.shards
         if find_run(ledger, shard.run_id) is not None
     ]
-    runs = {shard.run_id for shard in shards.shards}
+    runs, earlier = {shard.run_id for shard in shards.shards}, None
     for entry in () if problems else started_runs(ledger.read, tools=True):
-        merged: Any = entry.event.payload.get("shards") or ()
-        if not runs.isdisjoint(shard["run_id"] for shard in merged):
+        payload: Any = entry.event.payload
+        merged = {shard["run_id"] for shard in payload.get("shards") or ()}
+        if merged == runs and is_open_merge(ledger, entry.event):
+            earlier = EarlierRun(entry, finished=False)
+        elif not runs.isdisjoint(merged):
             problems.append(Problem(f"run {entry.event.run_id} of the ledger is a merge of these shards; {advice}"))
     if problems:
         raise ConfigError(problems)
+    return earlier
 
 
 class MergeSteps(RunSteps):
@@ -193,17 +205,30 @@ class MergeSteps(RunSteps):
         stream = self._stream = self._open_stream(feeds)
         stopped: Stopped = shards.stopped()
         try:
-            start = stream.event(RUN_STARTED, started)
-            stream.emit([attrs.evolve(start, time=shards.began)])
+            recorded = await self._start(stream, started)
             with patient_collector():
                 for subject in events.subjects(stream.run_id, self.clock):
-                    await self._record_subject(stream, subject)
+                    await self._record_subject(stream, *recorded.recognize(subject))
+            await stream.replay(recorded.rest())
             stream.emit(self._lost_reservations(stream))
-            stream.emit(self._root_events(stream, root))
+            stream.emit([] if recorded.has_root else self._root_events(stream, root))
             await stream.flush()
         except LedgerError as error:
             stopped = failed(stopped, error)
         return await self._end(stream, parts, stopped)
+
+    async def _start(self, stream: Stream, started: dict[str, Any]) -> EarlierMerge:
+        """Record the start of the run, or replay it; return the events that an earlier process of the merge recorded."""
+        if self.earlier is None:
+            stream.emit([attrs.evolve(stream.event(RUN_STARTED, started), time=self._shards.began)])
+            return EarlierMerge(stream.run_id, iter(()))
+        start = self.earlier.entry.event
+        current = {key: started[key] for key in MAY_CHANGE}
+        await stream.replay([attrs.evolve(start, payload={**start.payload, **current})])
+        if added := {*started["outputs"]} - known_outputs(self.ledger, stream.run_id):
+            stream.emit([stream.event(SINKS_ADDED, {"outputs": sorted(added)})])
+            stream.commit()
+        return EarlierMerge.read(self.ledger, self.earlier.entry)
 
     def _started(self) -> dict[str, Any]:
         pipeline, shards = self.pipeline, self._shards
@@ -217,9 +242,9 @@ class MergeSteps(RunSteps):
         started["kind"] = run_kind(started)
         return started | {"outputs": [output(slot, pipeline.base) for slot in pipeline.sinks], "shards": merged}
 
-    async def _record_subject(self, stream: Stream, subject: SubjectEvents) -> None:
-        """Record the events of one subject; verdicts that a later try replaced are recorded, but not counted."""
-        if not subject.superseded:
+    async def _record_subject(self, stream: Stream, subject: SubjectEvents, count: int = 0) -> None:
+        """Record the events of one subject, of which the ledger has the first *count*; verdicts that a later try replaced are recorded, but not counted."""
+        if not subject.superseded and not count:
             for record in subject.records:
                 if isinstance(record, JudgedRow):
                     stream.emit_judged(record)
@@ -229,10 +254,11 @@ class MergeSteps(RunSteps):
                 await stream.flush()
         else:
             await stream.flush()
-            self.ledger.append(subject.events)
-            for event in subject.events:
-                if event.id in subject.superseded:
-                    await stream.replay([event], counted=False)
+            if new := subject.events[count:]:
+                self.ledger.append(new)
+            for number, event in enumerate(subject.events):
+                if number < count or event.id in subject.superseded:
+                    await stream.replay([event], counted=event.id not in subject.superseded)
                 else:
                     await stream.publish([event])
         if self._observers is not None and (data := subject.subject) is not None:

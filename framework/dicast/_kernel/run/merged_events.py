@@ -32,8 +32,8 @@ from ..values.errors import ConfigError, Problem
 from ..values.judged import JudgedMaker, JudgedRow, Records, events_of
 from .shard_set import ShardRecord, ShardSet
 
-_OF_SHARD = frozenset((RUN_STARTED, RUN_STOPPED, RUN_COMPLETED, SINKS_ADDED, AGGREGATE_COMPLETED, COMPARISON_COMPLETED))
-"""Types of events that are about the shard itself; the merged run has its own."""
+OF_RUN = frozenset((RUN_STARTED, RUN_STOPPED, RUN_COMPLETED, SINKS_ADDED, AGGREGATE_COMPLETED, COMPARISON_COMPLETED))
+"""Types of events that are about a run or a shard itself; a merged run has its own."""
 
 _BATCH = 1_000
 """Events that are written together."""
@@ -117,7 +117,7 @@ class MergedEvents:
         for seq, record in records if read_judged is None or not self._streams else read_judged(shard.run_id):
             if until is not None and seq > until:
                 return
-            if record.type not in _OF_SHARD:
+            if record.type not in OF_RUN:
                 yield seq, record
 
     def _bounds_of(self, shard: ShardRecord) -> tuple[int, int | None]:
