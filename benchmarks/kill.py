@@ -9,6 +9,7 @@ bought, and what the run leaves is compared with what an undisturbed one leaves.
 
 ``--kinds`` takes the kinds of runs past one machine, too: ``segments,s3,postgres,ray``, each also with a tight budget (``s3-cap``). There
 a moment may kill another process: the server of S3 or PostgreSQL, a task of Ray or one of its nodes. It is started again within a second.
+``merge``, ``merge-segments`` and ``merge-postgres`` kill merges of three shards.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ from typing import Any
 
 import judges
 from chat_endpoint import TOKENS_IN, TOKENS_OUT
-from kill_books import Books, left
+from kill_books import Books, Left, left
 from kill_fork import Command, Forks, Point
 from kill_kinds import ALL, AT_ONCE, KINDS, Kind
 from kill_places import DRIVER
 from kill_ray import RayPlace, enter_namespace
 from processes import DICAST, Figure, Wrong, environment
+
+from dicast import Event
 
 MOMENTS, SEED, JOBS, MINUTES = 200, 20, 2, 15.0
 LATENCY = 0.05
@@ -74,7 +77,8 @@ class Strike:
 class World:
     """A folder with a run of one kind and the endpoint that it asks.
 
-    An undisturbed run takes *start* seconds until its first event, and *span* from there to a little after its last one.
+    An undisturbed run takes *start* seconds until its first event, and *span* from there to a little after its last one. An undisturbed merge takes
+    *start* seconds; *span* is 0.
     """
 
     def __init__(self, kind: Kind, folder: Path, stack: ExitStack) -> None:
@@ -86,16 +90,25 @@ class World:
         self._heard = 0
         self._forks = Forks(folder, environment() | self.place.environment, self.place.points, stack)
         self.place.clear()
+        for shard in kind.shards:
+            self.process(shard)
         self.counts = self._forks.warm(kind.begin)
         self.asked()
         self.place.clear()
         began = time.time()
         self.process(kind.begin)
-        if (asked := self.asked()) != kind.replies and kind.cap is None:
-            raise Wrong(f"{kind.name}: undisturbed, {asked} calls were made in place of {kind.replies}")
+        seconds, replies = time.time() - began, 0 if kind.shards else kind.replies
+        if (asked := self.asked()) != replies and kind.cap is None:
+            raise Wrong(f"{kind.name}: undisturbed, {asked} calls were made in place of {replies}")
         books = self.books()
         self.start, self.span = books.started - began, PAST_THE_END * (books.last - books.started)
-        self.expected = left(folder, self.place.events())
+        if kind.shards:  # the events have the times of the shards
+            self.start, self.span = PAST_THE_END * seconds, 0.0
+        self.expected = self.left(self.place.events())
+
+    def left(self, events: Sequence[Event]) -> Left:
+        """Return the lasting part of *events* and of the files; of a merge also the number of events about each subject."""
+        return left(self.folder, events, counts_all=bool(self.kind.shards))
 
     def books(self) -> Books:
         """Return the sums of the run."""
@@ -224,7 +237,7 @@ class Trial:
         if counts and self._drawn.random() < AT_POINT:
             name = self._drawn.choice(sorted(counts))
             return Point(name, self._drawn.randint(1, counts[name]), is_after=self._drawn.random() < 0.5)
-        at_start = self._drawn.random() < AT_START
+        at_start = not self._world.span or self._drawn.random() < AT_START
         return self._drawn.uniform(-self._world.start, 0) if at_start else self._drawn.uniform(0, self._latest)
 
     def _strike(self, victim: str) -> Strike | None:
@@ -251,11 +264,10 @@ class Trial:
         self.calls += asked
         self.row["others"] += end in ("struck", "stopped")
         self.row["stopped"] += end == "stopped"
-        under_way = asked - (books.replies - before.replies)
+        missing = 0 if kind.shards else kind.replies - before.replies
+        under_way = asked - (0 if kind.shards else books.replies - before.replies)
         self.row["under_way"] = max(self.row["under_way"], under_way)
-        self.row["bought_again"] += max(
-            0, asked - (kind.replies - before.replies) - (under_way if end == "struck" else 0)
-        )
+        self.row["bought_again"] += max(0, asked - missing - (under_way if end == "struck" else 0))
         if under_way and (end == "done" or (end == "struck" and "server" in self._world.place.victims)):
             raise Wrong(f"a process that was not killed made {asked} calls and has {under_way} replies fewer")
         if under_way > kind.at_once:
@@ -275,7 +287,7 @@ class Trial:
         world.verify()
         events = world.place.events()
         books = Books.read(events)  # all that segments have is in the ledger
-        self.row["repeated"] = self.calls - books.replies
+        self.row["repeated"] = self.calls - (0 if kind.shards else books.replies)
         held = {
             f"{self.row['bought_again']} replies that the ledger held were bought again": not self.row["bought_again"],
             f"{books.open} reservations are open at the end": not books.open,
@@ -283,12 +295,12 @@ class Trial:
         }
         wrong = list[str]()
         if kind.cap is None:
-            wrong += [f"{name} differ" for name in world.expected.differences(left(world.folder, events))]
+            wrong += [f"{name} differ" for name in world.expected.differences(world.left(events))]
             held[f"the ledger has {books.replies} of {kind.replies} replies"] = books.replies == kind.replies
         else:
             unspent = kind.cap - books.usd
             claim = f"{unspent} usd of {kind.cap} usd are not spent, and a call reserves {books.reserved} usd"
-            held[claim] = 0 <= unspent < books.reserved * kind.shards
+            held[claim] = 0 <= unspent < books.reserved * kind.parts
         if wrong := wrong + [claim for claim, holds in held.items() if not holds]:
             raise Wrong("; ".join(wrong))
 

@@ -17,6 +17,9 @@ from dicast import Event
 CHANGES = ("run_id", "time", "latency", "spend_lost", "head", "created_at")
 """Words in the names of fields and columns that may differ from run to run."""
 
+CONCLUSIONS = ("aggregate.completed", "comparison.completed")
+"""Types of events at the end of a run, which are recorded again if it is continued."""
+
 
 @dataclass
 class Books:
@@ -88,12 +91,13 @@ class Left:
     verdicts: Counter[str]
     records: Counter[str]
     tables: dict[str, list[dict[str, str]]]
+    counts: Counter[str]
 
     def differences(self, other: Left) -> list[str]:
         """The names of the parts that are not the same in *other*, with one example each."""
         names = [
             name
-            for name in ("documents", "verdicts", "records", "tables")
+            for name in ("documents", "verdicts", "records", "tables", "counts")
             if getattr(self, name) != getattr(other, name)
         ]
         return [f"{name} ({self._example(name, other)})" for name in names]
@@ -107,8 +111,11 @@ class Left:
         return f"{json.dumps(mine)[:300]} is now {json.dumps(theirs)[:300]}"
 
 
-def left(folder: Path, events: Sequence[Event]) -> Left:
-    """Return the books of the run with these *events* and with its files in *folder*."""
+def left(folder: Path, events: Sequence[Event], *, counts_all: bool = False) -> Left:
+    """Return the books of the run with these *events* and with its files in *folder*.
+
+    :param counts_all: also count the events of each type about each subject, which are equal in all merges.
+    """
     completed = _payloads(events, "run.completed")
     documents = sorted((_lasting(document) for document in completed), key=json.dumps)
     keys = ("subject_kind", "subject_id", "judge", "score", "confidence", "judge_kind", "failure_mode")
@@ -116,7 +123,9 @@ def left(folder: Path, events: Sequence[Event]) -> Left:
     verdicts = Counter(json.dumps([verdict.get(key) for key in keys]) for verdict in ended)
     records = Counter(json.dumps(_lasting(record), sort_keys=True) for record in _payloads(events, "record.completed"))
     tables = {path.name: _table(path) for path in sorted(folder.glob("*.csv"))}
-    return Left(documents, verdicts, records, tables)
+    about = [[event.type, event.subject_kind, event.subject_id] for event in events if counts_all]
+    counts = Counter(json.dumps(names) for names in about if names[0] not in CONCLUSIONS)
+    return Left(documents, verdicts, records, tables, counts)
 
 
 def _payloads(events: Sequence[Event], type_: str) -> list[Any]:

@@ -17,9 +17,16 @@ AT_ONCE = 6
 """The executor's ``concurrency``."""
 ROWS = 36
 PLAIN_ROWS = 1_500
+MERGED_ROWS = 1_000
+MERGED_SHARDS = 3
 
 RUN = (DICAST, "run", "pipeline.yaml", "--json")
 WATCH = (DICAST, "watch", "pipeline.yaml", "--once", "--json")
+SHARDS = tuple(
+    (*RUN, "--shard", f"{number}/{MERGED_SHARDS}", "--ledger", f"{{ledger/sqlite: {{path: shard-{number}.db}}}}")
+    for number in range(1, MERGED_SHARDS + 1)
+)
+MERGE = (DICAST, "merge", *(f"shard-{number}.db" for number in range(1, MERGED_SHARDS + 1)), "--json")
 
 MODEL = """\
 define: {{grader: {{openai/chat: {{base_url: {url}, model: m, price: {{input_per_mtok: 1, output_per_mtok: 2}}}}}}}}
@@ -69,13 +76,19 @@ metrics: [proxy/format, {{proxy/length: {{min: 1, max: 1000}}}}, {{llm/judge: {{
 sinks: [csv/rows: {{path: rows.csv}}]
 executor: {{dicast/processes: {{workers: 2, concurrency: 3}}}}
 """
+MERGED = """\
+metrics: [proxy/format]
+aggregates: [stats/score_stats]
+executor: {{dicast/async: {{concurrency: 48}}}}
+"""
 
 
 @dataclass(frozen=True)
 class Kind:
     """One kind of run. *replies* are bought by an undisturbed run; *files* puts its input into a folder.
 
-    With *cap*, the run may buy some of the replies only: *cap* is its budget in usd, and *shards* the number of parts of this budget.
+    The commands in *shards* run once, before all runs. Then a run merges their ledgers, and buys nothing.
+    With *cap*, the run may buy some of the replies only: *cap* is its budget in usd, and *parts* the number of parts of this budget.
     """
 
     name: str
@@ -87,7 +100,8 @@ class Kind:
     at_once: int = AT_ONCE
     place: type[Place] = Place
     cap: Decimal | None = None
-    shards: int = 1
+    parts: int = 1
+    shards: tuple[tuple[str, ...], ...] = ()
 
     def write(self, place: Place, url: str) -> None:
         """Put the pipeline, which asks the endpoint at *url* and records in *place*, and its input into the folder of *place*."""
@@ -155,13 +169,19 @@ _PLACES = (
     Kind("segments", PAID + ASYNC + JUDGE, ROWS, _rows(ROWS), place=FolderPlace),
     Kind("s3", PAID + ASYNC + JUDGE, ROWS, _rows(ROWS), place=BucketPlace),
     Kind("postgres", PAID + ASYNC + JUDGE, ROWS, _rows(ROWS), place=PostgresPlace),
-    Kind("ray", PAID + JUDGE, ROWS, _rows(ROWS), place=RayPlace, shards=4),
+    Kind("ray", PAID + JUDGE, ROWS, _rows(ROWS), place=RayPlace, parts=4),
 )
-PLACES = tuple(
-    kind
-    for plain in _PLACES
-    for kind in (plain, replace(plain, name=f"{plain.name}-cap", pipeline=plain.pipeline + CAPPED, cap=CAP))
+_MERGE = Kind("merge", PAID + MERGED + JUDGE, MERGED_ROWS, _rows(MERGED_ROWS), MERGE, MERGE, at_once=0, shards=SHARDS)
+PLACES = (
+    *(
+        kind
+        for plain in _PLACES
+        for kind in (plain, replace(plain, name=f"{plain.name}-cap", pipeline=plain.pipeline + CAPPED, cap=CAP))
+    ),
+    _MERGE,
+    replace(_MERGE, name="merge-segments", place=FolderPlace),
+    replace(_MERGE, name="merge-postgres", place=PostgresPlace),
 )
-"""Kinds of runs past one machine: their ledgers are elsewhere, and other processes than that of the run are killed too."""
+"""Kinds of runs past one machine: their ledgers are elsewhere, or they are merged from shards. Other processes than that of the run are killed too."""
 
 ALL = {kind.name: kind for kind in (*KINDS, *PLACES)}
