@@ -160,6 +160,19 @@ def test_subjects_with_equal_values_share_their_verdict(tmp_path, opened):
     assert len({id(item.maker) for item in read}) == 1
 
 
+def test_few_verdicts_have_the_lines_of_many_without_a_pattern(monkeypatch):
+    shared = [verdict(score) for score in (1.0, 0.5, 0.25)]
+    records = [record(number, shared[number % 3]) for number in range(12)]
+    few, many = Encoder(store_content=True), Encoder(store_content=True)
+    lines = few.encode(records).lines
+    monkeypatch.setattr("dicast.toolkit.ledger_lines.lines._FEW_TEMPLATES", 0)
+    assert [line for line, _, _ in lines] == [line for line, _, _ in many.encode(records).lines]
+    assert [[maker._pattern is None for maker in encoder.makers.values()] for encoder in (few, many)] == [
+        [True],
+        [False],
+    ]
+
+
 def test_a_content_whose_text_is_known_has_the_same_line(tmp_path, opened):
     shared, texts, dumped = verdict(1.0), [], []
     for number in range(9):

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-import attrs
 import orjson
 
+from ..._kernel.classes import define
 from . import deflate
 from .chain import chained, leaf_of
 from .judged import RECORD
@@ -39,7 +39,7 @@ Columns = Callable[[Iterable[Sequence[Any]]], bytes]
 """Function that makes the columns of a block from its parsed lines."""
 
 
-@attrs.define
+@define
 class Hints:
     """Facts of the events of a block, with which readers skip it."""
 
@@ -86,7 +86,7 @@ class Hints:
         )
 
 
-@attrs.define
+@define
 class Sheet:
     """Lines that become a block: their leaves, their number of events, their hints, and their stored form."""
 

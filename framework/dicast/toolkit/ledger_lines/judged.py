@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Protocol
 
-import attrs
 import orjson
 
 from dicast import Event
 
+from ..._kernel.classes import frozen
 from .makers import FIRST_EVENT, SUBJECT, Maker
 from .redaction import plain
 
@@ -44,14 +44,14 @@ class Judged(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class Place:
     """The place of a value in a line, in a payload that is made of places."""
 
     number: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Template:
     """Line of the subjects of one maker with one verdict.
 
@@ -137,6 +137,11 @@ class Templates:
 
     def __init__(self) -> None:
         self._templates: dict[tuple[object, ...], Template | None] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of templates."""
+        return len(self._templates)
 
     def of(self, record: Judged, make_line: MakeLine) -> Template | None:
         """Return the template of *record*, or None. *make_line* makes the line of events, for a new template."""

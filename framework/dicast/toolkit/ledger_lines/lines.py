@@ -17,11 +17,11 @@ from hashlib import sha256
 from itertools import takewhile
 from typing import Any
 
-import attrs
 import orjson
 
 from dicast import Event, LedgerError
 
+from ..._kernel.classes import define, field
 from .judged import RECORD, Judged, Templates
 from .makers import FIRST_EVENT, MAKER, Maker, Part, learned
 from .redaction import failure_without_text, plain, without_texts
@@ -40,6 +40,7 @@ EVENT_SIZES = frozenset((CONTENT, CONTENT + 2))
 
 _READ, _STARTED, _COMPLETED = _OF_SUBJECT = ("subject.read", "eval.started", "eval.completed")
 _RATIONALE = b'"rationale_redacted":"'
+_FEW_TEMPLATES = 20
 _MOST_MAKERS = 32
 """Most makers of a kind and a run that one encoder learns. Later subjects with other shapes are lines of events."""
 
@@ -50,17 +51,17 @@ Content = Callable[[str], bytes | None]
 """Function that returns the JSON text of the content with this digest, or None if the ledger does not have it."""
 
 
-@attrs.define
+@define
 class Encoded:
     """Lines in their order, the contents of their subjects by digest, and the makers that are among them.
 
     *values* are the values of lines that were made from values, by the place of the line; other lines must be parsed.
     """
 
-    lines: list[Line] = attrs.field(factory=list)
-    contents: dict[str, bytes] = attrs.field(factory=dict)
-    makers: list[Maker] = attrs.field(factory=list)
-    values: dict[int, Sequence[Any]] = attrs.field(factory=dict)
+    lines: list[Line] = field(factory=list)
+    contents: dict[str, bytes] = field(factory=dict)
+    makers: list[Maker] = field(factory=list)
+    values: dict[int, Sequence[Any]] = field(factory=dict)
 
 
 class Encoder:
@@ -118,8 +119,14 @@ class Encoder:
             encoded.values[self._add(template.maker, line, (record,), encoded)] = values
 
     def _line_of(self, events: Sequence[Event]) -> tuple[Maker, bytes] | None:
-        """Return the line of *events* and its maker, or None."""
-        return self._line(events, *self._bodies(events, Encoded()))
+        """Return the line of *events* and its maker, or None. The first lines do without the pattern of their maker, which takes 4 ms to compile."""
+        digest, bodies = self._bodies(events, Encoded())
+        if self._templates.count < _FEW_TEMPLATES:
+            learned_maker, line = learned(events, digest)
+            maker = self.makers.get(learned_maker.name)
+            if maker is not None and _is_exact(line, maker, bodies):
+                return maker, line
+        return self._line(events, digest, bodies)
 
     def _judged(self, events: Sequence[Event], encoded: Encoded) -> None:
         """Add the line of a judged subject, or the lines of its events if no maker has their shapes. Trace events follow the first event."""

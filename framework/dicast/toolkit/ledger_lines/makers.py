@@ -13,11 +13,11 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-import attrs
 import orjson
 
 from dicast import Event
 
+from ..._kernel.classes import define, field
 from .redaction import plain
 from .shapes import Build, Piece, Places, build_of, marked_judgment, marked_read, pattern_of, pieces_of
 
@@ -30,7 +30,7 @@ SUBJECT, FIRST_EVENT = 2, 5
 _NAME_DIGITS = 32
 
 
-@attrs.define
+@define
 class Part:
     """An event of a maker: its type, its sensitivity, and the pieces of its payload."""
 
@@ -46,7 +46,7 @@ class Part:
         return self._build(line, content)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Maker:
     """Facts that judged subjects share.
 
@@ -61,9 +61,9 @@ class Maker:
     parts: tuple[Part, ...]
     content: int | None = None
     nested: frozenset[int] = frozenset()
-    length: int = attrs.field(init=False)
+    length: int = field(init=False)
     """The number of values of a line."""
-    types: tuple[str, ...] = attrs.field(init=False)
+    types: tuple[str, ...] = field(init=False)
     """The types of the events."""
     _pattern: re.Pattern[bytes] | None = None
 
