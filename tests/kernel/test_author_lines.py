@@ -216,3 +216,13 @@ def test_requirements_on_dicast_are_compared_by_release(install, requirement, is
     info = install("dicast-x", "1.0")
     (info / "METADATA").write_text(f"Name: dicast-x\nVersion: 1.0\nRequires-Dist: {requirement}\n")
     assert (version_conflicts("dicast-x") == []) == is_met
+
+
+def test_requirements_are_read_without_the_description(install, monkeypatch):
+    info = install("dicast-x", "1.0")
+    head = "Name: dicast-x\nVersion: 1.0\nRequires-Dist: dicast-kernel<0.1\n"
+    (info / "METADATA").write_text(f"{head}\nRequires-Dist: dicast-kernel<0.0.1\n")
+    monkeypatch.setattr("importlib.metadata.Distribution.metadata", property(pytest.fail))
+    assert [conflict.partition(",")[0] for conflict in version_conflicts("dicast-x")] == [
+        "it requires dicast-kernel<0.1"
+    ]

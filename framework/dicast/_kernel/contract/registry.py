@@ -21,7 +21,7 @@ from ..values.errors import PluginError, Problem
 from ..values.names import nearest
 from .kinds import Component
 from .plugin_errors import describe_error, listed_plugins
-from .requirements import refuse_conflicts
+from .requirements import head_fields, refuse_conflicts
 
 if TYPE_CHECKING:
     from .loading import Offered
@@ -355,10 +355,9 @@ def _read(distribution: metadata.Distribution, text: str) -> _Distribution:
 
 
 def _identity(distribution: Any) -> tuple[str, str]:
-    try:  # the full metadata has the long description, which takes five times as long to read
-        head = (distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or "").partition("\n\n")[0]
-        fields = dict(line.partition(":")[::2] for line in head.splitlines())
-        return fields["Name"].strip(), fields["Version"].strip()
+    try:
+        fields = dict(head_fields(distribution))
+        return fields["Name"], fields["Version"]
     except Exception as error:  # site-packages has metadata of any age and state; it must not break other plugins
         return f"unreadable ({type(error).__name__})", "unknown"
 

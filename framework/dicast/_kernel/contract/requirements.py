@@ -42,10 +42,21 @@ def version_conflicts(distribution: str) -> list[str]:
     Release numbers alone are compared. A requirement with a marker, or on a missing package, is left to the installer.
     """
     try:
-        lines = metadata.distribution(distribution).requires or []
+        lines = _requirements(metadata.distribution(distribution))
     except Exception:  # metadata of any age and state: the list of plugins names a distribution that cannot be read
         return []
     return [*_conflicts(lines)]
+
+
+def head_fields(distribution: metadata.Distribution) -> list[tuple[str, str]]:
+    """Return the fields of the metadata of *distribution*, without its long description, which takes five times as long to read."""
+    head = (distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or "").partition("\n\n")[0]
+    return [(name, value.strip()) for name, _, value in (line.partition(":") for line in head.splitlines())]
+
+
+def _requirements(distribution: metadata.Distribution) -> list[str]:
+    lines = [value for name, value in head_fields(distribution) if name == "Requires-Dist"]
+    return lines or distribution.requires or []  # eggs have their requirements in a file of its own
 
 
 def _conflicts(lines: list[str]) -> Iterator[str]:
@@ -54,13 +65,17 @@ def _conflicts(lines: list[str]) -> Iterator[str]:
         if match is None or match["marker"]:
             continue
         name, limits = match["name"], match["limits"].replace(" ", "")
-        try:
-            version = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-        if not all(_meets(version, limit) for limit in limits.split(",") if limit):
+        version = _installed_version(name)
+        if version is not None and not all(_meets(version, limit) for limit in limits.split(",") if limit):
             fix = f"{installer()} install '{name}{limits}', or another version of the plugin"
             yield f"it requires {name}{limits}, and {version} is installed; {fix}"
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return dict(head_fields(metadata.distribution(name))).get("Version")
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _meets(version: str, limit: str) -> bool:
