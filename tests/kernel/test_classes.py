@@ -78,6 +78,19 @@ def test_what_reads_a_ledger_imports_nothing_that_only_a_run_needs():
     assert output.stdout.strip() == "[]"
 
 
+def test_a_run_of_free_metrics_imports_nothing_of_tasks_shards_and_earlier_processes(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "output": "yes"}\n')
+    pipeline = "source: {rows/jsonl: {path: rows.jsonl}}\nmetrics: [proxy/length: {min: 1}]\nledger: {ledger/sqlite: {path: l.db}}\n"
+    (tmp_path / "p.yaml").write_text(pipeline)
+    unneeded = ("asking.task", "asking.recorded_unit", "asking.earlier_units", "run.shard_run")
+    code = (
+        "import sys; from dicast._kernel.cli import main; main(['run', 'p.yaml']); "
+        f"print([name for name in {unneeded} if f'dicast._kernel.{{name}}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_one_without_fields_equals_its_like():
     empty, other = (frozen(type(name, (), {})) for name in ("Empty", "Other"))
     assert (empty(), hash(empty()), repr(empty())) == (empty(), hash(empty()), "Empty()")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -19,8 +19,10 @@ from ..values.score import zero_costs
 from .budget import NO_ESTIMATE, BudgetGate, Reservation
 from .call import Call, Caller, Children, as_score, no_output
 from .call_scope import SCOPE, Asker, CallScope, throttled
-from .earlier_units import EarlierUnits, ReplyKey
 from .scoring import Answer, Skip
+
+if TYPE_CHECKING:
+    from .earlier_units import EarlierUnits, ReplyKey
 
 Payload = dict[str, Any]
 Answered = Score | Judgment | Failure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from ..classes import frozen
 from ..events import EVAL_COMPLETED
@@ -11,7 +12,9 @@ from ..values import RECORDED, RecordedScore, Subject
 from ..values.rationale import LEDGER, RATIONALE, SCOPE
 from .call import Children
 from .paid_calls import NOT_CALLED, DirectAnswers, Payload, RunServices
-from .task import Production
+
+if TYPE_CHECKING:
+    from .task import Production
 
 _VERSION = "1"
 """Version of the rubric of recorded scores, which have no other version."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from ..classes import define, field
 from ..events import EVAL_COMPLETED, EVAL_FAILED
@@ -15,7 +16,9 @@ from .call import Children
 from .call_scope import throttled
 from .paid_calls import NOT_CALLED, UNPAID, DirectAnswers, PaidCalls, Payload, RunServices
 from .scoring import RUBRIC_ID, RUBRIC_VERSION, Combined, MetricSet, Skip
-from .task import Production
+
+if TYPE_CHECKING:
+    from .task import Production
 
 
 @define

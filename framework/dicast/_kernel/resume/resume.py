@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from .. import events
-from ..asking.earlier_units import EarlierUnits, ReplyKey, UnitState
 from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
 from ..plan.sections import RECORD
@@ -16,6 +15,9 @@ from ..report.current import CurrentReport
 from ..report.fold import Report
 from ..values import Entry, Event, Query, Subject
 from ..values.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from ..asking.earlier_units import EarlierUnits, ReplyKey, UnitState
 
 STATES = {
     events.EVAL_STARTED: "open",
@@ -97,6 +99,8 @@ def refuse_changes(
 
 def index(ledger: Ledger, earlier: EarlierRun) -> EarlierUnits:
     """Index every unit of the run: finished, open, or paid for. Finished units of a live run are dropped."""
+    from ..asking.earlier_units import EarlierUnits  # a new run has no earlier units
+
     live = earlier.payload.get("live", False)
     spool = EarlierUnits()
     for entry in ledger.read(Query(run_id=earlier.run_id, after=earlier.entry.seq)):
@@ -188,6 +192,8 @@ def current_report(ledger: Ledger, run_id: str, started: Mapping[str, Any]) -> R
 
     *started* is the current payload of ``run.started``.
     """
+    from ..asking.earlier_units import EarlierUnits  # as in index
+
     report, spool = Report(), EarlierUnits()
     for entry in ledger.read(Query(run_id=run_id, types=(events.SUBJECT_READ, *events.VERDICT_ENDS))):
         kind, id_ = str(entry.event.subject_kind), str(entry.event.subject_id)

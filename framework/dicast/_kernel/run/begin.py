@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..asking.earlier_units import EarlierUnits, UnitState
 from ..asking.paid_calls import NOT_CALLED, DirectAnswers
-from ..asking.recorded_unit import RecordedUnit, recorded_units
 from ..asking.unit import Unit
 from ..classes import define, evolve, field
 from ..contract.protocols import Ledger
@@ -22,6 +20,10 @@ from ..values import Due, Event, Failure, Subject, Verdict
 from ..values.errors import DataError
 from .children import ChildVerdicts, Family, RecordedChildren, children_of
 from .plan import Plan
+
+if TYPE_CHECKING:
+    from ..asking.earlier_units import EarlierUnits, UnitState
+    from ..asking.recorded_unit import RecordedUnit
 
 
 @define(eq=False)
@@ -99,7 +101,11 @@ class Starter:
         if units is None:
             units = self._units[subject.kind] = self._plan.units_for(subject.kind)
         family = self._families.take(subject) if self._families.pending else None
-        recorded = recorded_units(due.recorded, keeps_content=self._plan.keeps_content) if due.recorded else []
+        recorded: Sequence[RecordedUnit] = ()
+        if due.recorded:
+            from ..asking.recorded_unit import recorded_units  # few sources have scores of other tools
+
+            recorded = recorded_units(due.recorded, keeps_content=self._plan.keeps_content)
         if self._live:
             job = self._start_live(due, units, recorded, family)
         elif self._spool is not None:

@@ -20,7 +20,6 @@ from ..values.errors import ConfigError
 from .plan import refuse_experiment
 from .request import Request, RunOutcome
 from .run import RunSteps
-from .shard_run import shard_pipeline
 from .started import origin_of
 
 
@@ -56,6 +55,8 @@ async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: Sec
                 "a live run assembles its subjects from the ledger and needs a ledger with content: store"
             )
         if request.shard is not None:
+            from .shard_run import shard_pipeline  # few runs are shards
+
             pipeline = shard_pipeline(pipeline)
         earlier = _earlier(pipeline, live, request)
         ledger_path = getattr(live, "path", None)

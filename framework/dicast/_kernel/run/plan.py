@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import orjson
@@ -17,7 +17,6 @@ from ..asking.call import Call
 from ..asking.metering import open_call
 from ..asking.paid_calls import RunServices
 from ..asking.scoring import RUBRIC_ID, RUBRIC_VERSION, MetricSet
-from ..asking.task import Producer, ReplayedModel
 from ..asking.unit import Unit
 from ..classes import frozen
 from ..contract.kinds import parts
@@ -32,6 +31,9 @@ from ..stream.stream import Stream
 from ..values import PARENTS, Lookahead, Query, Rubric, RunContext
 from ..values.errors import ConfigError, Problem
 from .option_texts import option_texts
+
+if TYPE_CHECKING:
+    from ..asking.task import Producer
 
 
 @frozen
@@ -80,8 +82,12 @@ async def make_plan(pipeline: Pipeline, run: RunContext, stack: AsyncExitStack, 
     host: Host | None = getattr(executor, "host", None)
     hosted = {} if host is None else await host(metrics)
     calls = {path: placed(call, hosted.get(path), stack) for path, call in calls.items()}
-    task = None if pipeline.task is None else await open_call(pipeline.task, opener, ReplayedModel)
-    calls |= {} if task is None else {task.slot.path: task}
+    task = None
+    if pipeline.task is not None:
+        from ..asking.task import ReplayedModel  # most runs have no task
+
+        task = await open_call(pipeline.task, opener, ReplayedModel)
+        calls[task.slot.path] = task
     units = []
     if metrics:
         combined = MetricSet(metrics, pipeline.scoring, concurrent=bool(opener.collecting))
@@ -242,6 +248,8 @@ def producer(
     """Return the producer of the records; None if the pipeline makes none."""
     if plan.task is None and not plan.extractors:
         return None
+    from ..asking.task import Producer  # as in make_plan
+
     rollouts = pipeline.scoring.rollouts
     return Producer(services, stream, plan.task, plan.extractors, rollouts, levels(pipeline), time)
 

@@ -68,6 +68,11 @@ class Request:
         flags = {"--retry-failed": self.retry_failed, "--cancel-batches": self.cancel_batches}
         return [flag for flag, is_given in flags.items() if is_given]
 
+    @property
+    def shard_setup(self) -> dict[str, str]:
+        """The members of ``setup`` by which a resumed shard is compared; empty for a whole run."""
+        return {} if self.shard is None else {"shard": str(self.shard)}
+
 
 @frozen
 class RunOutcome:

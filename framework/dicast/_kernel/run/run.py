@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..asking.budget import BudgetGate
 from ..asking.call import Caller
-from ..asking.earlier_units import EarlierUnits
 from ..asking.paid_calls import RunServices
 from ..classes import evolve
 from ..contract.protocols import Ledger, Source
@@ -57,13 +56,14 @@ from .named_subjects import NamedSubjects, named_subjects
 from .option_texts import name_changes
 from .plan import Plan, lookahead, make_plan, producer, run_started, unchanged_rubrics
 from .request import Request, RunOutcome
-from .shard_run import ShardRun, shard_setup
 from .started import recorded_command, with_request
 
 if TYPE_CHECKING:
+    from ..asking.earlier_units import EarlierUnits
     from ..records.observers import RecordObservers
     from ..report.fold import Report
     from ..source.filters import FilteredSource
+    from .shard_run import ShardRun
 
 
 class RunSteps:
@@ -86,10 +86,8 @@ class RunSteps:
         self.pipeline, self.ledger, self.clock, self.stop = pipeline, ledger, clock, stop
         self.earlier, self.request, self.report = earlier, request, resume.new_report(ledger, live=request.live)
         self._batches = BatchLog(self._record_batch, request.cancel_batches)
-        batches = None if request.live else self._batches
-        self.context = evolve(
-            context, lookahead=lookahead(pipeline), record=self._record, batches=batches, live=request.live
-        )
+        batches, look = None if request.live else self._batches, lookahead(pipeline)
+        self.context = evolve(context, lookahead=look, record=self._record, batches=batches, live=request.live)
         self._stream: Stream | None = None
         self._executor: Any = None
         self._passing: set[asyncio.Future[None]] = set()
@@ -102,7 +100,11 @@ class RunSteps:
         self._observers: RecordObservers | None = None
         self._blank: list[dict[str, Any]] = []
         self._caller = Caller(Timer(), stop, mask)
-        self._shard = None if request.shard is None else ShardRun(request.shard, pipeline)
+        self._shard: ShardRun | None = None
+        if request.shard is not None:
+            from .shard_run import ShardRun  # few runs are shards
+
+            self._shard = ShardRun(request.shard, pipeline)
 
     async def carry_out(self, parts: ComponentStack) -> RunOutcome:
         """Open everything, judge, close, and return the outcome."""
@@ -250,9 +252,9 @@ class RunSteps:
     async def _spool(self, data: Mapping[str, str]) -> EarlierUnits | None:
         if self.earlier is None:
             return None
-        setup = {**self.pipeline.setup, **data, **shard_setup(self.request.shard)}
-        keeps_content = getattr(self.ledger, "keeps_content", True)
-        resume.refuse_changes(self.earlier, setup, partial(name_changes, self.pipeline, keeps_content))
+        setup = {**self.pipeline.setup, **data, **self.request.shard_setup}
+        changes = partial(name_changes, self.pipeline, getattr(self.ledger, "keeps_content", True))
+        resume.refuse_changes(self.earlier, setup, changes)
         if "split" in self.earlier.payload:
             from .segments import catch_up  # few runs are split
 

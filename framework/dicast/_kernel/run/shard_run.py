@@ -65,11 +65,6 @@ def refuse_other_data(shard: Shard, name: str, data: Mapping[str, str]) -> None:
         )
 
 
-def shard_setup(shard: Shard | None) -> dict[str, str]:
-    """Return the members of ``setup`` by which a resumed shard is compared; empty for a whole run."""
-    return {} if shard is None else {"shard": str(shard)}
-
-
 def shard_record(shard: Shard, command: RunCommand | None, mask: SecretMask) -> dict[str, Any]:
     """Return the member ``shard`` of ``run.started``: the shard, and the words of the *command* with which the merge reads the pipeline file again.
 

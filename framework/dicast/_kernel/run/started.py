@@ -11,7 +11,6 @@ from ..resume.named_runs import run_kind
 from ..resume.open_runs import Origin, RunCommand
 from .plan import file_identity
 from .request import Request
-from .shard_run import shard_record, shard_setup
 
 _PASSWORD = re.compile(r"//[^/@\s]*@")
 """The user of an address, with a password as a rule."""
@@ -38,7 +37,9 @@ def with_request(
     started |= {"filter": [rule.text for rule in request.filters]} if request.filters else {}
     started |= {} if expected is None else {"expected": expected}
     if request.shard is not None:
-        started["setup"] |= shard_setup(request.shard)
+        from .shard_run import shard_record  # few runs are shards
+
+        started["setup"] |= request.shard_setup
         started["shard"] = shard_record(request.shard, request.command, mask)
     elif (command := recorded_command(request, mask, keeps_content=keeps_content)) is not None:
         started |= command.record()

@@ -14,9 +14,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from ..asking.earlier_units import EarlierUnits
 from ..asking.paid_calls import RunServices
-from ..asking.task import Producer, Production
 from ..asking.unit import Unit
 from ..contract.protocols import Ledger
 from ..plan.sections import RECORD
@@ -33,6 +31,8 @@ from .plan import Plan
 from .stage import MAX_COLLECTED, Stage
 
 if TYPE_CHECKING:
+    from ..asking.earlier_units import EarlierUnits
+    from ..asking.task import Producer
     from ..records.observers import RecordObservers
 
 AHEAD = 4
@@ -195,6 +195,8 @@ class Window:
                 self._run.spool.note_outputs(subject, production.outputs)
             job.events += [production.event] if job.record and production.event is not None else []
         elif failure is not None:
+            from ..asking.task import Production  # few runs have a task
+
             production = Production([failure])
         verdicts = (
             unit.judge(self._run, subject, eval_id, job.children, job.parent, production, job.ready)
