@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast.reading import HASH_BYTES, Names, Numbering, name_hash
+from dicast.reading.names import SharedNames
 
 lists = st.lists(st.lists(st.sampled_from(["a", "b", "", 'ä\n"', None]), max_size=4, unique=True), max_size=6)
 
@@ -59,3 +62,25 @@ def test_names_that_are_added_leave_the_ledgers_alone():
     assert (len(names), len(extra)) == (3, 4)
     assert extra.hashes is None
     assert len(names.hashes) == 3 * HASH_BYTES
+
+
+def added(names, first, texts):
+    """Return the number of the first of the names *texts*, which a block has."""
+    return names.start_of_block(first, len(texts), partial(orjson.dumps, texts), b"".join(map(name_hash, texts)))
+
+
+def test_a_block_has_the_numbers_that_it_had_before_until_it_has_other_names():
+    names = Names()
+    assert [added(names, 1, ["a", "b"]), added(names, 9, ["c"]), added(names, 1, ["a", "b"])] == [0, 2, 0]
+    assert [added(names, 9, ["d"]), added(names, 9, ["d"])] == [3, 3]
+    assert names.texts == ["a", "b", "c", "d"]
+
+
+def test_columns_in_use_share_the_names_of_a_ledger_and_runs_have_their_own():
+    shared = SharedNames()
+    names = shared.get(None)
+    assert shared.get(None) is names
+    assert shared.get("run") is not names
+    added(names, 1, ["a"])
+    del names
+    assert len(shared.get(None)) == 0

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
 from .._kernel.events import RECORD_COMPLETED, RECORD_FAILED, SUBJECT_READ
 from .._kernel.values import Entry, Query
-from .columns import code_of, growing
+from .columns import growing, kept, rows_with
 from .names import Names
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class ActivityColumns:
     def add(self, entries: Iterable[Entry]) -> ActivityColumns:
         """Add a row for each of *entries* that has the fields of a row."""
         codes: dict[tuple[str, str, str], int] = {origin: code for code, origin in enumerate(self.origins)}
-        is_shared = bool(self.numbers)  # other columns may use the names too
+        is_shared = len(self.names) > 0  # other columns may use the names too
         for entry in entries:
             event = entry.event
             place = event.turn_id, event.subject_kind, event.subject_id
@@ -85,10 +84,10 @@ class ActivityColumns:
     def of(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
         """Return the rows of *types*, of one run or of all runs."""
         selected = [origin.type in types and run_id in (None, origin.run_id) for origin in self.origins]
-        if all(selected) or all(selected[code] for code in set(self.codes)):
+        rows = rows_with(self.codes, selected)
+        if rows is None:
             return self
-        rows = [selected[code] for code in self.codes]
-        seqs, codes, hashes, numbers = (array(code_of(column), compress(column, rows)) for column in self._columns())
+        seqs, codes, hashes, numbers = kept(self._columns(), rows)
         return ActivityColumns(seqs, codes, hashes, numbers, self.names, self.origins)
 
     def _columns(self) -> tuple[Ints, ...]:

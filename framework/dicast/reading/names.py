@@ -7,7 +7,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from itertools import count
+from threading import Lock
 from typing import Any
+from weakref import ref
 
 import attrs
 import orjson
@@ -38,6 +40,9 @@ class Names:
     _starts: list[int] = attrs.field(factory=lambda: [0], init=False)
     _first: array[int] = attrs.field(factory=lambda: array("i"), init=False)
     _number_by_name: dict[Name, int] = attrs.field(factory=dict, init=False)
+    _starts_by_event: dict[int, int] = attrs.field(factory=dict, init=False)
+    """The number of the first name of a block, by the number of its first event."""
+    _lock: Lock = attrs.field(factory=Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
         if self._texts:
@@ -52,6 +57,19 @@ class Names:
         self._starts.append(self._starts[-1] + size)
         if self.hashes is not None:
             self.hashes += hashes
+
+    def start_of_block(self, first: int, size: int, texts: Callable[[], bytes], hashes: bytes) -> int:
+        """Return the number of the first name of the block from event *first*. Its names are added if they are not those that it had before.
+
+        The other arguments are those of :meth:`add_block`.
+        """
+        with self._lock:
+            start = self._starts_by_event.get(first)
+            if start is not None and self.hashes and self.hashes.startswith(hashes, start * HASH_BYTES):
+                return start
+            start = self._starts_by_event[first] = len(self)
+            self.add_block(size, texts, hashes)
+            return start
 
     @property
     def texts(self) -> list[Name]:
@@ -113,6 +131,22 @@ class Names:
 def _decoded(block: str | Callable[[], bytes]) -> list[Name]:
     names: list[Name] = orjson.loads(block if isinstance(block, str) else block())
     return names
+
+
+class SharedNames:
+    """The names of a ledger. All columns of the ledger that are in use at one time share them."""
+
+    def __init__(self) -> None:
+        self._names: Callable[[], Names | None] = lambda: None
+
+    def get(self, run_id: str | None) -> Names:
+        """Return the names for columns of the ledger. Columns of a run have names of their own, which are fewer."""
+        names = self._names() if run_id is None else None
+        if names is None or names.hashes is None:
+            names = Names()
+            if run_id is None:
+                self._names = ref(names)
+        return names
 
 
 def joined_numbers(names: Sequence[Names]) -> Sequence[Sequence[int]]:

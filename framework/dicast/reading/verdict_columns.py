@@ -16,7 +16,7 @@ from .._kernel.events import EVAL_COMPLETED, EVAL_FAILED
 from .._kernel.resume.retractions import Place, retracted_labels
 from .._kernel.values import RECORDED, Entry, Query
 from ..toolkit.money import rounded, scaled_digits
-from .columns import code_of, growing
+from .columns import growing, kept, low_bytes, rows_with
 from .names import Names
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class VerdictColumns:
         """Add a row for each verdict and failure among *entries*."""
         codes: dict[tuple[str | None, ...], int] = {origin: code for code, origin in enumerate(self.origins)}
         times: dict[str, int] = {}
-        is_shared = bool(self.numbers)  # other columns may use the names too
+        is_shared = len(self.names) > 0  # other columns may use the names too
         for entry in entries:
             event = entry.event
             line = line_of(event.type, event.time, event.run_id, event.payload, times)
@@ -115,14 +115,12 @@ class VerdictColumns:
 
     def of_run(self, run_id: str) -> VerdictColumns:
         """Return the rows of one run."""
-        selected = [origin.run_id == run_id for origin in self.origins]
-        if all(selected) or all(selected[code] for code in set(self.codes)):
-            return self
-        return self.only([selected[code] for code in self.codes])
+        rows = rows_with(self.codes, [origin.run_id == run_id for origin in self.origins])
+        return self if rows is None else self.only(rows)
 
     def only(self, selected: Sequence[object]) -> VerdictColumns:
         """Return the rows for which *selected* is true."""
-        columns = (array(code_of(column), compress(column, selected)) for column in self._columns())
+        columns = kept(self._columns(), selected)
         make: Callable[..., VerdictColumns] = VerdictColumns
         places = (
             {row: place for place, row in enumerate(compress(range(len(self.codes)), selected))} if self.exact else {}
@@ -132,7 +130,10 @@ class VerdictColumns:
 
     def unit_scores(self) -> VerdictColumns:
         """Return the rows without raw scores."""
-        return self.only([not flag & RAW for flag in self.flags]) if any(flag & RAW for flag in self.flags) else self
+        low = low_bytes(self.flags)
+        return (
+            self if low.isascii() else self.only([not flag & RAW for flag in low])
+        )  # RAW is the highest bit of a byte
 
     def _columns(self) -> tuple[Any, ...]:
         figures = self.scores, self.confidences, self.usd, self.msat

@@ -6,18 +6,15 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from array import array
 from contextlib import closing
 
 import attrs
 import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dicast import LedgerError, Query
 from dicast.reading import ActivityColumns, VerdictColumns
-from dicast.reading.blocks.stored_columns import NumberColumn, StoredColumns
+from dicast.reading.blocks.stored_columns import StoredColumns
 from dicast.toolkit.ledger_lines.blocks import is_packed, lines_in
 from dicast_ledger.format4.connecting import add_functions
 from dicast_ledger.format4.texts import unknown
@@ -496,37 +493,3 @@ def test_names_of_columns_are_in_the_order_of_the_lines(path, opened, make_subje
     ((columns,),) = rows(path, "SELECT columns FROM blocks")
     names = orjson.loads(StoredColumns.of(columns).names())
     assert names == list(dict.fromkeys([*(f"row-{n:04}" for n in range(150)), *(f"session {n}" for n in range(40))]))
-
-
-@given(st.lists(st.integers(-1, 2**31 - 1), min_size=1, max_size=5), st.integers(1, 2**63))
-def test_numbers_of_4_bytes_are_added_with_8_bytes_or_refused(values, base):
-    column, target = NumberColumn("i", None, memoryview(array("i", values).tobytes()), len(values)), array("q", [7])
-    if min(values) < 0 or max(values) + base >= 2**63:
-        with pytest.raises(ValueError, match="does not fit"):
-            column.add_to(target, base)
-    else:
-        column.add_to(target, base)
-        assert [*target] == [7, *(value + base for value in values)]
-
-
-@given(
-    st.sampled_from("iq").flatmap(
-        lambda code: st.tuples(
-            st.just(code), st.lists(st.integers(0, 2 ** (31 if code == "i" else 63) - 1), max_size=5)
-        )
-    ),
-    st.integers(0, 2**31),
-)
-def test_numbers_of_a_column_are_added_or_refused(numbers, base):
-    code, values = numbers
-    column = NumberColumn(code, None, memoryview(array(code, values).tobytes()), len(values))
-    target = array(code)
-    try:
-        expected = array(code, [value + base for value in values])
-    except OverflowError:
-        with pytest.raises(ValueError, match="does not fit"):
-            column.add_to(target, base)
-    else:
-        if values or base < 2**31:
-            column.add_to(target, base)
-            assert target == expected

@@ -6,16 +6,21 @@ import sqlite3
 import zlib
 from array import array
 from contextlib import closing
+from functools import partial
 from unittest import mock
 
 import attrs
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dicast import Event, LedgerError
-from dicast.reading.blocks.block_columns import MARK, SPENT, TABLES, VERDICTS, part_of
+from dicast.reading import name_hash
+from dicast.reading.blocks.block_columns import ACTIVITY, MARK, SPENT, TABLES, VERDICTS, part_of
 from dicast.reading.blocks.making import Layouts, columns_of
-from dicast.reading.blocks.stored_columns import NumberColumn
+from dicast.reading.blocks.merging import merge_activity
+from dicast.reading.blocks.stored_columns import StoredTable
 from dicast.toolkit.ledger_lines.blocks import body_of, list_in
 from dicast.toolkit.ledger_lines.chain import START, chained, leaf_of
 from dicast_ledger.format4.first_columns import first_texts
@@ -66,14 +71,15 @@ def values_of(ledger):
     verdicts, activity, spent = ledger.verdict_columns(), ledger.activity_columns(None, ABOUT), ledger.spent()
     names = [columns.names.texts_of(columns.numbers) for columns in (verdicts, activity, spent)]
     return [
-        *([repr(getattr(verdicts, field.name)) for field in attrs.fields(type(verdicts)) if field.name in FIGURES]),
+        *([repr([*getattr(verdicts, field.name)]) for field in attrs.fields(type(verdicts)) if field.name in FIGURES]),
         *(activity.seqs, activity.codes, activity.content_hashes, activity.origins, names),
         *(spent.times, spent.codes, spent.flags, spent.amounts, spent.tokens, spent.calls, spent.marks, spent.payers),
+        *(verdicts.exact, spent.exact),
         [entry.seq for entry in ledger.open_judgments()],
     ]
 
 
-FIGURES = ("seqs", "times", "codes", "flags", "scores", "confidences", "usd", "msat", "origins", "exact")
+FIGURES = ("seqs", "times", "codes", "flags", "scores", "confidences", "usd", "msat", "origins")
 
 
 def first_packed(columns):
@@ -209,18 +215,58 @@ def test_a_part_comes_back_if_its_compressed_form_has_the_same_length():
     assert any(len(zlib.compress(text, 1)) == len(text) for text in texts)
 
 
-@pytest.mark.parametrize("items", [[3], [0, 1, 2], [7, 255, 0], [5, 256, 1], list(range(300))[::-1]])
-@pytest.mark.parametrize("spec", [None, [0]])
-def test_items_are_exchanged_for_their_numbers(items, spec):
-    numbers = array("i", [number % len(items) for number in range(0, 900, 7)] if spec is None else [0] * 5)
-    column = NumberColumn("i", spec, memoryview(numbers.tobytes() if spec is None else b""), len(numbers))
-    target = array("i", [9])
-    column.add_items_to(target, items)
-    assert [*target] == [9, *(items[number] for number in numbers)]
+class OneTable:
+    """Stored columns of a block with the table *activity*: its places, the numbers of its facts, and those of its names."""
+
+    def __init__(self, facts, names, rows):
+        texts = [f"name {number}" for number in range(names)]
+        self.names, self.hashes = partial(orjson.dumps, texts), b"".join(map(name_hash, texts))
+        facts = [["run", f"type {fact % 3}", f"model {fact}"] for fact in facts]
+        columns = [array("i", column) for column in zip(*rows, strict=True)] or [array("i")] * 3
+        numbers = b"".join(column.tobytes() for column in (*columns, array("q", range(len(rows)))))
+        self._table = StoredTable.of(ACTIVITY, [len(rows), 0, facts, [], [None] * 4], memoryview(numbers))
+
+    def table(self, table):
+        return self._table
 
 
-@pytest.mark.parametrize("numbers", [[0, 1, 3], [0, 3 << 8], [1 << 24], [0, 1]])
-def test_a_number_without_an_item_and_a_missing_number_are_refused(numbers):
-    column = NumberColumn("i", None, memoryview(array("i", numbers).tobytes()), 3)
-    with pytest.raises((LookupError, ValueError)):
-        column.add_items_to(array("i"), [4, 5, 6])
+@st.composite
+def tables(draw):
+    """Return blocks with tables, in which a number may have no fact, or be negative."""
+    blocks, first = [], 1
+    for _ in range(draw(st.integers(0, 4))):
+        facts = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True))
+        odd = draw(st.integers(0, 9)) == 0
+        low, high = (-1, len(facts)) if odd else (0, len(facts) - 1)
+        row = st.tuples(st.integers(low, 50), st.integers(low, high), st.integers(low, 2))
+        blocks.append((first, OneTable(facts, 3, draw(st.lists(row, max_size=5)))))
+        first += draw(st.integers(60, 2**40))
+    return blocks
+
+
+@given(tables(), st.sampled_from([("type 0",), ("type 1", "type 2"), ("type 0", "type 1", "type 2"), ()]))
+def test_many_rows_are_numbered_as_few(blocks, types):
+    def merged(least):
+        with mock.patch("dicast.reading.columns.MANY_ROWS", least):
+            try:
+                columns = merge_activity(blocks, None, types)
+            except ValueError as error:
+                return str(error)
+            origins = [columns.origins[code] for code in columns.codes]
+            return [*columns.seqs], origins, [*columns.content_hashes], columns.ids
+
+    assert merged(1) == merged(10_000)
+
+
+@pytest.mark.parametrize(("row", "problem"), [((0, 1, 0), "range"), ((0, 0, -1), "negative"), ((-1, 0, 0), "negative")])
+@pytest.mark.parametrize("least", [1, 10_000])
+def test_a_number_without_a_fact_is_refused_with_its_block(row, problem, least):
+    blocks = [(1, OneTable([0], 1, [(0, 0, 0)])), (9, OneTable([0], 1, [row]))]
+    refused = pytest.raises(ValueError, match=f"the block from event 9: .*{problem}")
+    with mock.patch("dicast.reading.columns.MANY_ROWS", least), refused:
+        merge_activity(blocks, None, ("type 0",))
+
+
+def test_a_column_that_ends_early_is_refused():
+    with pytest.raises(ValueError, match="does not have 3 numbers"):
+        StoredTable.of(ACTIVITY, [3, 0, [], [], [[0], [0], [0], None]], memoryview(bytes(23)))

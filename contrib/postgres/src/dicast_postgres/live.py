@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -18,6 +19,7 @@ from .writer import HeldLease, Writer
 if TYPE_CHECKING:
     from dicast.reading import ActivityColumns, VerdictColumns
     from dicast.reading.blocks.spent import Spent
+    from dicast.reading.names import SharedNames
     from dicast.toolkit.ledger_lines.erasing import Erasable
 
 _OVER = "until < clock_timestamp()"
@@ -166,6 +168,12 @@ class PostgresLedger:
         """
         return self._readers.rows_of(lambda snapshot: records(snapshot, run_id, after))
 
+    @cached_property
+    def _names(self) -> SharedNames:
+        from dicast.reading.names import SharedNames  # no run needs it
+
+        return SharedNames()
+
     def verdict_columns(self, run_id: str | None = None) -> VerdictColumns:
         """Return the verdicts and failures of the ledger, or of one run, as columns.
 
@@ -175,7 +183,9 @@ class PostgresLedger:
         from dicast.reading.blocks.merging import merge_verdicts
 
         return self._readers.result_of(
-            lambda snapshot: merge_verdicts(block_columns(snapshot, Query(run_id, VERDICTS.types)), run_id)
+            lambda snapshot: merge_verdicts(
+                block_columns(snapshot, Query(run_id, VERDICTS.types)), run_id, self._names.get(run_id)
+            )
         )
 
     def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
@@ -186,7 +196,9 @@ class PostgresLedger:
         from dicast.reading.blocks.merging import merge_activity  # no run needs it
 
         return self._readers.result_of(
-            lambda snapshot: merge_activity(block_columns(snapshot, Query(run_id, tuple(types))), run_id, types)
+            lambda snapshot: merge_activity(
+                block_columns(snapshot, Query(run_id, tuple(types))), run_id, types, self._names.get(run_id)
+            )
         )
 
     def open_judgments(self, run_id: str | None = None) -> Sequence[Entry]:
@@ -210,7 +222,7 @@ class PostgresLedger:
         from dicast.reading.blocks.merging import merge_spent
 
         return self._readers.result_of(
-            lambda snapshot: merge_spent(block_columns(snapshot, Query(run_id, SPENT.types)))
+            lambda snapshot: merge_spent(block_columns(snapshot, Query(run_id, SPENT.types)), self._names.get(run_id))
         )
 
     def head(self) -> Head | None:

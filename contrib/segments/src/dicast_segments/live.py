@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from .state import NO_TIME, State, time_text
 if TYPE_CHECKING:
     from dicast.reading import ActivityColumns, VerdictColumns
     from dicast.reading.blocks.spent import Spent
+    from dicast.reading.names import SharedNames
 
 _RENEWED_BELOW = 2 / 3
 """Remaining share of a lease below which an append renews it."""
@@ -151,6 +153,12 @@ class SegmentLedger:
         for seq, row in islice(self._reader.rows(query, max(query.after, low), high), query.limit):
             yield Entry(seq, event_at(seq, row), "", head.digest if seq == head.seq else "")
 
+    @cached_property
+    def _names(self) -> SharedNames:
+        from dicast.reading.names import SharedNames  # no run needs it
+
+        return SharedNames()
+
     def verdict_columns(self, run_id: str | None = None) -> VerdictColumns:
         """Return the verdicts and failures of the ledger, or of one run, as columns.
 
@@ -159,7 +167,9 @@ class SegmentLedger:
         from dicast.reading.blocks.block_columns import VERDICTS  # no run needs it
         from dicast.reading.blocks.merging import merge_verdicts
 
-        return self._reader.merged(run_id, VERDICTS.types, lambda blocks: merge_verdicts(blocks, run_id))
+        return self._reader.merged(
+            run_id, VERDICTS.types, lambda blocks: merge_verdicts(blocks, run_id, self._names.get(run_id))
+        )
 
     def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
         """Return the events of *types* of the ledger or of one run, as columns.
@@ -168,7 +178,9 @@ class SegmentLedger:
         """
         from dicast.reading.blocks.merging import merge_activity  # no run needs it
 
-        return self._reader.merged(run_id, types, lambda blocks: merge_activity(blocks, run_id, types))
+        return self._reader.merged(
+            run_id, types, lambda blocks: merge_activity(blocks, run_id, types, self._names.get(run_id))
+        )
 
     def open_judgments(self, run_id: str | None = None) -> Sequence[Entry]:
         """Return the ``eval.started`` entries of the ledger, or of one run, without a verdict or failure yet, oldest first.
@@ -189,7 +201,7 @@ class SegmentLedger:
         from dicast.reading.blocks.block_columns import SPENT  # no run needs it
         from dicast.reading.blocks.merging import merge_spent
 
-        return self._reader.merged(run_id, SPENT.types, merge_spent)
+        return self._reader.merged(run_id, SPENT.types, lambda blocks: merge_spent(blocks, self._names.get(run_id)))
 
     def digest_of(self, seq: int) -> str | None:
         """Return the digest of the event with the number *seq*; None if there is none.

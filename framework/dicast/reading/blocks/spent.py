@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,6 +17,7 @@ from ..._kernel.values import Cost
 from ..._kernel.values.errors import InvalidCost
 from ...toolkit.ledger_lines.redaction import plain
 from ...toolkit.money import scaled_digits
+from ..columns import kept
 from ..names import Names
 from ..verdict_columns import milliseconds
 
@@ -92,7 +92,7 @@ class Spent:
         """Return the lines from *first*, inclusive, to *last*, exclusive, in milliseconds since 1970; None is an open end."""
         chosen = [(first is None or first <= time) and (last is None or time < last) for time in self.times]
         columns = (self.times, self.codes, self.flags, self.amounts, self.tokens, self.calls, self.marks, self.numbers)
-        selected: list[Any] = [array(_code_of(column), compress(column, chosen)) for column in columns]
+        selected: list[Any] = kept(columns, chosen)
         places = {line: place for place, line in enumerate(compress(range(len(chosen)), chosen))}
         exact = {places[line]: text for line, text in self.exact.items() if line in places}
         times, codes, flags, amounts, tokens, calls, marks, numbers = selected
@@ -101,11 +101,6 @@ class Spent:
     def day(self, line: int) -> str:
         """Return the day of *line* in UTC."""
         return day_of(self.times[line] // DAY)
-
-
-def _code_of(column: Any) -> str:
-    code: str = column.format if isinstance(column, memoryview) else column.typecode
-    return code
 
 
 def day_of(number: int) -> str:

@@ -176,6 +176,20 @@ def list_in(size: int, body: bytes) -> bytes:
     return raw
 
 
+def beginning_of(size: int, body: bytes, count: int) -> bytes:
+    """Return the first *count* bytes of the JSON list in a body.
+
+    :raises ValueError: if they cannot be decompressed.
+    """
+    if not is_packed(size, body):
+        return body[:count]
+    try:
+        beginning: bytes = deflate.decompressobj().decompress(body, count)
+    except deflate.error as error:
+        raise ValueError(f"the body cannot be decompressed: {error}") from error
+    return beginning
+
+
 def parts_of(lines: Sequence[tuple[int, int]], most: int = MOST_BYTES) -> list[tuple[slice, int]]:
     """Return the slices of lines that become blocks, each with its number of events. *lines* has the size of each line and its number of events, *most* is the
     most bytes of a block.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import orjson
@@ -61,14 +61,20 @@ class FirstColumns:
             start += sum(description[0] * array(code).itemsize for code, spec in specs if spec is None)
         return None
 
-    def judgments(self) -> tuple[Mapping[str, Sequence[int]], Sequence[str]]:
-        """Return the events that start judgments which do not end in the block, by the id of the verdict, and the ids of the judgments that end."""
-        document, _ = self._document
-        return document["open"], document["ended"]
+    def started(self) -> Mapping[str, Sequence[int]]:
+        """Return the events that start judgments which do not end in the block, by the id of the verdict."""
+        started: Mapping[str, Sequence[int]] = self._document[0]["open"]
+        return started
 
-    def names(self) -> bytes:
-        """Return the JSON list of names."""
-        return _inflated(self._names)
+    def ended(self, eval_ids: Collection[str]) -> Iterable[str]:
+        """Return the ids of the judgments that end in the block."""
+        ended: Sequence[str] = self._document[0]["ended"]
+        return ended
+
+    @property
+    def names(self) -> Callable[[], bytes]:
+        """Function that returns the JSON list of names."""
+        return partial(_inflated, self._names)
 
 
 _CODES = {table.name: table.all_codes for table in TABLES}

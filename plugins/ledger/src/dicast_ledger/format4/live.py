@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from .writer import Prepared, Writer
 if TYPE_CHECKING:
     from dicast.reading import ActivityColumns, VerdictColumns
     from dicast.reading.blocks.spent import Spent
+    from dicast.reading.names import SharedNames
     from dicast.toolkit.ledger_lines.erasing import Erasable
 
 
@@ -32,6 +34,12 @@ class BlockLedger(Opened):
         super().__init__(path, connection, store_content=store_content, timeout=timeout)
         self._writer = Writer(connection, store_content=store_content)
         self._recent = Recent()
+
+    @cached_property
+    def _names(self) -> SharedNames:
+        from dicast.reading.names import SharedNames  # no run needs it
+
+        return SharedNames()
 
     def begin_converted(self, head: Head) -> None:
         """Make the first line of a new ledger from the newest row of an older ledger. The next append writes it."""
@@ -84,7 +92,7 @@ class BlockLedger(Opened):
         from .merging import read_verdicts  # no run needs it
 
         with self._reading() as connection:
-            return read_verdicts(connection, run_id)
+            return read_verdicts(connection, run_id, self._names.get(run_id))
 
     def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
         """Return the events of *types* of the ledger or of one run, as columns.
@@ -94,7 +102,7 @@ class BlockLedger(Opened):
         from .merging import read_activity  # no run needs it
 
         with self._reading() as connection:
-            return read_activity(connection, run_id, types)
+            return read_activity(connection, run_id, types, self._names.get(run_id))
 
     def open_judgments(self, run_id: str | None = None) -> Sequence[Entry]:
         """Return the ``eval.started`` entries of the ledger, or of one run, without a verdict or failure yet, oldest first.
@@ -116,7 +124,7 @@ class BlockLedger(Opened):
         from .merging import read_spent  # no run needs it
 
         with self._reading() as connection:
-            return read_spent(connection, run_id)
+            return read_spent(connection, run_id, self._names.get(run_id))
 
     def head(self) -> Head | None:
         """Return the newest row, or None for an empty ledger."""

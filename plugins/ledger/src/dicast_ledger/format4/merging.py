@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from dicast import Query
-from dicast.reading import ActivityColumns, VerdictColumns
+from dicast.reading import ActivityColumns, Names, VerdictColumns
 from dicast.reading.blocks.block_columns import EVALS, MARK, SPENT, VERDICTS
 from dicast.reading.blocks.making import Layouts
 from dicast.reading.blocks.merging import (
@@ -19,9 +19,10 @@ from dicast.reading.blocks.merging import (
     merge_verdicts,
     open_starts,
     reading_block,
+    unreadable,
 )
 from dicast.reading.blocks.spent import AGENT, Spent
-from dicast.reading.blocks.stored_columns import Stored, StoredColumns
+from dicast.reading.blocks.stored_columns import UNREADABLE, Stored, StoredColumns
 from dicast.toolkit.ledger_lines.blocks import list_in
 
 from .first_columns import FirstColumns
@@ -38,8 +39,10 @@ def block_columns(connection: sqlite3.Connection, query: Query) -> Iterator[tupl
     selection = "first, columns, CASE WHEN columns IS NULL THEN size END, CASE WHEN columns IS NULL THEN body END"
     statement, layouts = selection_of(connection, query, selection), Layouts(Makers(connection))
     for first, stored, size, body in () if statement is None else connection.execute(*statement):
-        with reading_block(first):
+        try:
             columns: Stored = _columns_of_body(size, body, layouts) if stored is None else stored_columns(stored)
+        except UNREADABLE as error:
+            raise unreadable(first, error) from error
         yield first, columns
 
 
@@ -71,28 +74,30 @@ def _spent_columns(connection: sqlite3.Connection, query: Query) -> Iterator[tup
         yield first, columns
 
 
-def read_verdicts(connection: sqlite3.Connection, run_id: str | None) -> VerdictColumns:
+def read_verdicts(connection: sqlite3.Connection, run_id: str | None, names: Names) -> VerdictColumns:
     """Return the verdicts and failures of the ledger, or of one run.
 
     :raises ValueError: if a block cannot be read.
     """
-    return merge_verdicts(block_columns(connection, Query(run_id, VERDICTS.types)), run_id)
+    return merge_verdicts(block_columns(connection, Query(run_id, VERDICTS.types)), run_id, names)
 
 
-def read_activity(connection: sqlite3.Connection, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
+def read_activity(
+    connection: sqlite3.Connection, run_id: str | None, types: Sequence[str], names: Names
+) -> ActivityColumns:
     """Return the events of *types*, of the ledger or of one run.
 
     :raises ValueError: if a block cannot be read.
     """
-    return merge_activity(block_columns(connection, Query(run_id, tuple(types))), run_id, types)
+    return merge_activity(block_columns(connection, Query(run_id, tuple(types))), run_id, types, names)
 
 
-def read_spent(connection: sqlite3.Connection, run_id: str | None) -> Spent | None:
+def read_spent(connection: sqlite3.Connection, run_id: str | None, names: Names) -> Spent | None:
     """Return the spending of the ledger, or of one run, which may include other runs; None if an event has another form than its type.
 
     :raises ValueError: if a block cannot be read.
     """
-    return merge_spent(_spent_columns(connection, Query(run_id, SPENT.types)))
+    return merge_spent(_spent_columns(connection, Query(run_id, SPENT.types)), names)
 
 
 def read_open(connection: sqlite3.Connection, run_id: str | None) -> list[int]:
