@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dicast import Claim, Entry, Event, Head, Lease, LedgerError, Query, Refusal, Verification
+from dicast import Claim, Entry, Event, Head, JudgedRow, Lease, LedgerError, Query, Refusal, Verification
 from dicast.toolkit.ledger_lines import Encoder
 from dicast.toolkit.ledger_lines.chain import chain_of
 
@@ -158,6 +158,16 @@ class SegmentLedger:
         from dicast.reading.names import SharedNames  # no run needs it
 
         return SharedNames()
+
+    def read_judged(self, run_id: str, after: int = 0) -> Iterator[tuple[int, Event | JudgedRow]]:
+        """Yield the events of a run after the event *after* with their numbers; a free subject that was judged at once is one value, with the number of its first event.
+
+        :raises LedgerError: if a file is missing or was changed.
+        """
+        from .judged import records_of  # most runs read no records
+
+        _, low, high = self._reader.bounds(run_id)
+        yield from records_of(self._reader.rows(Query(run_id), max(after, low), high))
 
     def verdict_columns(self, run_id: str | None = None) -> VerdictColumns:
         """Return the verdicts and failures of the ledger, or of one run, as columns.
