@@ -72,7 +72,7 @@ class RunCases:
 
     def _answers(self, key: SubjectKey) -> list[bool | None]:
         """Return whether the case passes each of :attr:`labels` that judged it, None if it is open."""
-        judged = [label for label in self.labels if self.passes.code(key, label) is not None]
+        judged = [label for label in self.labels if self.passes.is_judged(key, label)]
         return [self.passes.get(key, label) for label in judged]
 
     def worst_first(self) -> RunCases:

@@ -323,7 +323,7 @@ def _failures(case: SubjectInRun) -> list[Mapping[str, Any]]:
 
 def _state(passes: SubjectPasses, key: SubjectKey, label: str) -> str:
     """Return whether a subject passes *label*, or ``recorded`` for labels without a rule in the run."""
-    return "recorded" if passes.code(key, label) is None else _STATES[passes.get(key, label)]
+    return _STATES[passes.get(key, label)] if passes.is_judged(key, label) else "recorded"
 
 
 def _figure(value: float | None, raw: float | None) -> str:
@@ -357,7 +357,7 @@ def _metrics(verdict: Verdict, key: tuple[str, str], passes: SubjectPasses) -> I
     for score in scores:
         label = str(score["metric"])
         figure = _figure(score["value"], score.get("raw"))
-        state = "" if passes.code(key, label) is None else f", {_STATES[passes.get(key, label)]}"
+        state = f", {_STATES[passes.get(key, label)]}" if passes.is_judged(key, label) else ""
         basis = score.get("basis", score["tier"])
         lines = _text_lines(str(score["details"])) if score["details"] else []
         lines += _media_lines(label, score.get("signals") or {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from math import isfinite
@@ -17,6 +18,7 @@ from ..values import Entry, Event, Query, Record, Results
 from ..values.passes import PASS_AT, PassRule, SubjectKey, SubjectPasses
 from .comparable import changed_subjects
 from .contents import ledger_contents
+from .ends import RunEnds, read_ends
 
 Read = Callable[[Query], Iterator[Entry]]
 
@@ -99,30 +101,39 @@ class PairedPasses:
 
     def counts(self, label: str) -> PassCounts:
         """Count the subjects under *label*."""
-        subjects_a, subjects_b = set(self.a.subjects(label)), set(self.b.subjects(label))
-        tally = {(False, False): 0, (False, True): 0, (True, False): 0, (True, True): 0}
-        unknown = 0
-        pairs = (subjects_a & subjects_b) - self.changed
-        for subject in pairs:
-            passed_a, passed_b = self.a.get(subject, label), self.b.get(subject, label)
-            if passed_a is None or passed_b is None:
-                unknown += 1
-            else:
-                tally[passed_a, passed_b] += 1
-        return PassCounts(
-            label,
-            tally[True, False],
-            tally[False, True],
-            tally[True, True],
-            tally[False, False],
-            unknown,
-            len(subjects_a - pairs),
-            len(subjects_b - pairs),
-        )
+        return self._counts(label, self._tally())
 
     def counted(self) -> dict[str, PassCounts]:
         """Return the counts of each label."""
-        return {label: self.counts(label) for label in self.labels}
+        tally = self._tally()
+        return {label: self._counts(label, tally) for label in self.labels}
+
+    def _tally(self) -> Counter[tuple[bytes | None, bytes | None]]:
+        """Count the subjects with equal rows of codes in both runs. A row is None if the subject is no pair, or not in the run."""
+        tally, rows_a, rows_b = Counter[tuple[bytes | None, bytes | None]](), self.a.rows, self.b.rows
+        for subject, row in rows_a.items():
+            row_b = None if subject in self.changed else rows_b.get(subject)
+            tally[bytes(row), None if row_b is None else bytes(row_b)] += 1
+        for subject, row in rows_b.items():
+            if subject in self.changed or subject not in rows_a:
+                tally[None, bytes(row)] += 1
+        return tally
+
+    def _counts(self, label: str, tally: Counter[tuple[bytes | None, bytes | None]]) -> PassCounts:
+        pairs = {(False, False): 0, (False, True): 0, (True, False): 0, (True, True): 0}
+        unknown = unpaired_a = unpaired_b = 0
+        for (row_a, row_b), count in tally.items():
+            is_in_a, passed_a = self.a.answer(row_a, label)
+            is_in_b, passed_b = self.b.answer(row_b, label)
+            unpaired_a += count if is_in_a and not is_in_b else 0
+            unpaired_b += count if is_in_b and not is_in_a else 0
+            if is_in_a and is_in_b:
+                if passed_a is None or passed_b is None:
+                    unknown += count
+                else:
+                    pairs[passed_a, passed_b] += count
+        a, b, both, neither = pairs[True, False], pairs[False, True], pairs[True, True], pairs[False, False]
+        return PassCounts(label, a, b, both, neither, unknown, unpaired_a, unpaired_b)
 
     def change(self, subject: SubjectKey, label: str) -> PassChange | None:
         """Return the change of *subject* under *label*; None if there is none, or it is unknown."""
@@ -244,12 +255,25 @@ def recorded_rule(started: Mapping[str, Any]) -> PassRule:
     return attrs.evolve(PassRule.of(started), labels=recorded_labels(started), label=label)
 
 
-def ledger_passes(read: Read, run_id: str, run_rule: PassRule, rule: PassRule | None) -> SubjectPasses:
+def ledger_passes(
+    read: Read,
+    run_id: str,
+    run_rule: PassRule,
+    rule: PassRule | None,
+    *,
+    ends: Callable[[], RunEnds | None] | None = None,
+) -> SubjectPasses:
     """Return whether each subject of the run passes by *rule*. *run_rule* is the rule of the run, with the metrics that judged it.
 
     The newest verdict or failure of each label counts. A subject without a record is open under every label of the file.
+
+    :param ends: returns the verdicts and failures of the run, if other readers need them too.
     """
     applied_rule, subjects = run_rule if rule is None else rule.over(run_rule), SubjectPasses()
+    compact = read_ends(read, run_id) if ends is None else ends()
+    if compact is not None:
+        _put_ends(subjects, compact, applied_rule)
+        return subjects
     for entry in read(Query(run_id=run_id, types=(*RECORD_ENDS, *VERDICT_ENDS))):
         event = entry.event
         subject = str(event.subject_kind), str(event.subject_id)
@@ -263,12 +287,28 @@ def ledger_passes(read: Read, run_id: str, run_rule: PassRule, rule: PassRule | 
     return subjects
 
 
+def _put_ends(subjects: SubjectPasses, ends: RunEnds, rule: PassRule) -> None:
+    """Put the verdicts and failures *ends*. Equal judgments of subjects of one kind are decided once."""
+    codes = dict[tuple[str, int], Mapping[int, int]]()
+    for subject, number in zip(ends.subjects, ends.numbers, strict=True):
+        key = subject[0], number
+        if key not in codes:
+            codes[key] = subjects.codes(_answers(subject[0], ends.shapes[number][1], rule))
+        subjects.put_codes(subject, codes[key])
+
+
 def _put_verdict(subjects: SubjectPasses, subject: SubjectKey, payload: Mapping[str, Any], rule: PassRule) -> None:
+    subjects.put_codes(subject, subjects.codes(_answers(subject[0], payload, rule)))
+
+
+def _answers(kind: str, payload: Mapping[str, Any], rule: PassRule) -> dict[str, bool | None]:
+    """Return whether a subject of *kind* passes under the label of a verdict or failure, and under each metric if it is of all metrics."""
     label = str(payload["judge"])
-    subjects.put(subject, label, passed=rule.verdict(label, payload))
+    answers = {label: rule.verdict(label, payload)}
     for metric, kinds in rule.metrics.items() if label == METRICS else ():
-        if not kinds or subject[0] in kinds:
-            subjects.put(subject, metric, passed=rule.metric(metric, payload))
+        if not kinds or kind in kinds:
+            answers[metric] = rule.metric(metric, payload)
+    return answers
 
 
 def _put_record(subjects: SubjectPasses, subject: SubjectKey, record: Record, rule: PassRule | None) -> bool:

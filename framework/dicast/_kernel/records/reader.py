@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import Any
 
@@ -32,6 +32,7 @@ from ..values import RECORDED_PREFIX, Event, Query, Record, Results, Subject
 from ..values.passes import PassRule, values_of
 from ..values.payloads import value_of
 from .contents import ledger_contents
+from .ends import RunEnds, read_ends
 from .passes import ledger_passes, recorded_rule
 
 TYPES = (RECORD_COMPLETED, RECORD_FAILED, EVAL_COMPLETED, EVAL_FAILED)
@@ -92,6 +93,16 @@ class RecordReader:
         self._waiting.clear()
         self._rows.clear()
 
+    def records(self, ends: RunEnds) -> Iterator[tuple[str, Record]]:
+        """Yield the ids of the subjects with their records, for a run without a task and extractors, whose rows are not kept. Subjects with equal judgments share values."""
+        records = dict[tuple[str, tuple[int, ...]], Record | None]()
+        for (kind, id), session, numbers in ends.groups():
+            if (kind, numbers) not in records:
+                _, records[kind, numbers], _, _ = self._assemble(ends.events(numbers, kind))
+            record = records[kind, numbers]
+            if record is not None:
+                yield id, {"subject_kind": kind, **record, "row": _identity(id, session)}
+
     def _next(self) -> Iterator[SubjectRecord]:
         events, self._pending = self._pending, []
         if self._late and any(_subject(event) in self._waiting or event.type.endswith(".failed") for event in events):
@@ -102,7 +113,7 @@ class RecordReader:
     def _assemble(self, events: Sequence[Event]) -> SubjectRecord:
         """Return the subject with its record, from its *events*; the newest event of each type counts."""
         kind, subject_id, session = str(events[0].subject_kind), str(events[0].subject_id), events[0].session_id
-        identity = {"id": subject_id} if session is None else {"id": subject_id, "session_id": session}
+        identity = _identity(subject_id, session)
         row = self._rows.pop((kind, subject_id), None)
         record = next((event.payload for event in reversed(events) if event.type == RECORD_COMPLETED), None)
         metrics: Any = record["metrics"] if record else {}
@@ -178,7 +189,7 @@ class RecordReader:
 
 
 def results(ledger: Ledger, run_id: str) -> Results:
-    """Return the results of the run *run_id*. Its records are read from the ledger on each use.
+    """Return the results of the run *run_id*. Its verdicts are read from the ledger once, the records of a task on each use.
 
     :raises LookupError: when the ledger has no such run.
     """
@@ -187,8 +198,13 @@ def results(ledger: Ledger, run_id: str) -> Results:
         raise LookupError(run_id)
     started: Mapping[str, Any] = start.event.payload
 
+    ends = cache(partial(read_ends, ledger.read, run_id))
+
     def records() -> Iterator[tuple[str, Record]]:
         reader = RecordReader(started, late=True)
+        if reader.is_bare and (read := ends()) is not None:
+            yield from reader.records(read)
+            return
         events = (entry.event for entry in ledger.read(Query(run_id=run_id, types=reader.types)))
         for (kind, subject_id, _), record, _, _ in chain(reader.read(events), reader.rest()):
             if record is not None:
@@ -203,7 +219,7 @@ def results(ledger: Ledger, run_id: str) -> Results:
     document = _document(ledger, run_id)
     name, pass_at = str(started.get("name")), started.get("pass_at") or {}  # missing in runs of older versions
     rule = recorded_rule(started)
-    passes = partial(ledger_passes, ledger.read, run_id, rule)
+    passes = partial(ledger_passes, ledger.read, run_id, rule, ends=ends)
     return Results(
         run_id,
         name,
@@ -284,6 +300,10 @@ def _subject_of(read: Event) -> Subject:
     content: Any = read.payload["content"]
     weight: Any = read.payload.get("weight", 1.0)
     return Subject(str(read.subject_kind), str(read.subject_id), **content, session_id=read.session_id, weight=weight)
+
+
+def _identity(id: str, session: str | None) -> dict[str, str]:
+    return {"id": id} if session is None else {"id": id, "session_id": session}
 
 
 def _subject(event: Event) -> tuple[str | None, str | None]:

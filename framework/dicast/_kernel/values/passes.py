@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from ..classes import define, evolve, field, frozen
@@ -192,23 +192,35 @@ class SubjectPasses:
 
     def put(self, subject: SubjectKey, label: str, *, passed: bool | None) -> None:
         """Record whether *subject* passes under *label*, None if it is open. The newest answer replaces older ones."""
-        column = self.labels.setdefault(label, len(self.labels))
-        row = self.rows.setdefault(subject, bytearray())
-        if len(row) <= column:
-            row.extend(bytes(column + 1 - len(row)))
-        row[column] = _CODES[passed]
+        self.put_codes(subject, self.codes({label: passed}))
 
-    def code(self, subject: SubjectKey, label: str) -> int | None:
-        """Return the code of *subject* under *label*; None if the run has none."""
-        row, column = self.rows.get(subject), self.labels.get(label)
-        if row is None or column is None or column >= len(row):
-            return None
-        return row[column] or None
+    def codes(self, answers: Mapping[str, bool | None]) -> Mapping[int, int]:
+        """Return the codes of *answers*, which are by label, for :meth:`put_codes`: subjects with equal answers share them."""
+        return {self.labels.setdefault(label, len(self.labels)): _CODES[passed] for label, passed in answers.items()}
+
+    def put_codes(self, subject: SubjectKey, codes: Mapping[int, int]) -> None:
+        """Record the answers of *subject* by their :meth:`codes`. The newest answer of a label replaces older ones."""
+        row = self.rows.setdefault(subject, bytearray())
+        if len(row) <= (last := max(codes)):
+            row.extend(bytes(last + 1 - len(row)))
+        for column, code in codes.items():
+            row[column] = code
+
+    def answer(self, row: Sequence[int] | None, label: str) -> tuple[bool, bool | None]:
+        """Return whether the subject with the codes *row* was judged under *label*, and whether it passes; None if it is open."""
+        column = self.labels.get(label)
+        if row is None or column is None or column >= len(row) or row[column] == _ABSENT:
+            return False, None
+        return True, _MEANINGS[row[column]]
+
+    def is_judged(self, subject: SubjectKey, label: str) -> bool:
+        """Return whether the run judged *subject* under *label*; an open subject was judged."""
+        return self.answer(self.rows.get(subject), label)[0]
 
     def get(self, subject: SubjectKey, label: str) -> bool | None:
         """Return whether *subject* passes under *label*; None if it is open, or if the run has no answer."""
-        return _MEANINGS[self.code(subject, label) or _OPEN]
+        return self.answer(self.rows.get(subject), label)[1]
 
     def subjects(self, label: str) -> Iterator[SubjectKey]:
         """Yield the subjects that the run judged under *label*, open subjects included."""
-        return (subject for subject in self.rows if self.code(subject, label) is not None)
+        return (subject for subject, row in self.rows.items() if self.answer(row, label)[0])
