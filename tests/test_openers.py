@@ -23,6 +23,7 @@ ALLOWED = {
     "framework/dicast/toolkit/databases.py": "a database, behind check_regular",
     "framework/dicast/toolkit/installing.py": "metadata of a distribution",
     "framework/dicast/_kernel/contract/registry.py": "metadata of a distribution",
+    "framework/dicast/_kernel/contract/requirements.py": "metadata of a distribution",
     "framework/dicast/_kernel/pipeline/rubrics.py": "rubrics inside a distribution",
     "framework/dicast/_kernel/leases/hold_lease.py": "files of /proc about processes",
     "framework/dicast/_kernel/cli/new.py": "templates inside the distribution",
