@@ -346,8 +346,11 @@ def git(folder, *arguments):
     subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
 
-def open_request(folder):
-    """Judge the main branch of the page in *folder*, and return the folder of a pull request; the baseline's file is in no commit."""
+def open_request(folder, added=None):
+    """Judge the main branch of the page in *folder*, and return the folder of a pull request; the baseline's file is in no commit.
+
+    :param added: a file below ``evals`` that the pull request adds, and the main branch lacks.
+    """
     (request := folder / "request").mkdir()
     page_files(request, "main-baseline")
     (request / "evals" / "capitals.jsonl").write_text(
@@ -358,6 +361,8 @@ def open_request(folder):
     (request / ".gitignore").write_text("main.json\n")
     git(request, "init", "-q")
     git(request, "add", "evals", ".gitignore")
+    if added is not None:
+        git(request, "rm", "-q", "--cached", f"evals/{added}")
     git(request, "commit", "-q", "-m", "main")
     git(folder, "clone", "-q", "--bare", "request", "origin.git")
     git(request, "remote", "add", "origin", str(folder / "origin.git"))
@@ -400,17 +405,19 @@ def change_metric(evals):
 
 @needs_bash
 @pytest.mark.slow
-def test_the_commands_of_the_comment_merge_a_change_of_a_metric(tmp_path):
-    """The gate of the main branch's file needs main.json, which a checkout lacks."""
-    request = open_request(tmp_path)
+@pytest.mark.parametrize("added", [None, "strict.dicast.yaml"], ids=["main_has_the_file", "main_lacks_the_file"])
+def test_the_commands_of_the_comment_merge_a_change_of_a_metric(tmp_path, added):
+    """The gate of the main branch's file needs main.json, which a checkout lacks; a file that the pull request adds is copied."""
+    request = open_request(tmp_path, added)
     change_metric(request / "evals")
     line = "dicast ci evals/strict.dicast.yaml --comment comment.md"
     assert run_line(line, request).returncode == 3
     comment = (request / "comment.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```bash\n(.*?)^```$", comment, re.MULTILINE | re.DOTALL)
-    page, anchor = re.search(r"`(docs/\S+\.md)#(\S+)`", comment).groups()
-    headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
-    assert anchor in [heading.lower().replace(" ", "-") for heading in headings]
+    assert 'see "Changed rows or judges" in dicast\'s page "Compare with the main branch"' in comment
+    page = (ROOT / "docs/how-to/main-baseline.md").read_text(encoding="utf-8")
+    assert page.startswith("# Compare with the main branch\n")
+    assert "\n## Changed rows or judges\n" in page
     follow(block, request, change_metric)
     strict = request / "evals" / "strict.dicast.yaml"
     strict.write_text(strict.read_text().replace("main.json", "bridge.json"))

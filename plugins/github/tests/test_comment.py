@@ -164,6 +164,17 @@ def test_equal_outputs_are_no_difference(folder):
     assert "**no difference found**" in text
 
 
+def test_a_baseline_of_another_pipeline_is_answered_with_the_word_of_the_clause(folder):
+    judge("main.yaml", "--set", "metrics=[check/contains: {as: city, value: Bonn}]")
+    (command,) = entry_points(group="console_scripts", name="dicast")
+    assert command.load()(["baseline", "save", "old", "main", "--file", "old.json"]) == 0
+    _, text = comment(folder, "new.yaml", "--set", "gate.baseline=old.json")
+    assert "The baseline `old.json` is a run of the pipeline `main`: correct `baseline` in the clause." in text
+    assert "`dicast baseline save NAME answers --file FILE.json`, on the main branch" in text
+    assert "in the same way; or name a run of answers in `baseline`" in text
+    assert "git worktree" not in text
+
+
 def test_a_baseline_that_cannot_be_compared_is_named_with_the_reason(folder):
     judge("main.yaml", "--set", "metrics=[check/contains: {as: city, value: Bonn}]")
     code, text = comment(folder, "new.yaml")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, open_file, read_bytes
 
 from .baselines import BaselinePair, find_baselines, places_of
+from .bridge import difference_parts
 from .reasons import NO_BASELINE, gate_reasons, is_judged, loss_lines, open_labels, reason_lines, state_once
 from .rows import MAX_NAMED, row_parts
 
@@ -50,22 +50,6 @@ FORK = "This pull request is from a fork. GitHub gives its jobs no secrets, so a
 
 _OPEN = "The gate passes without this answer, so it does not stop the merge.{} `undecided: exit3` or `fail` in the clause stops it."
 """Part of a comment on a gate that passed with a clause without an answer."""
-
-_BRIDGE = """To compare, judge the outputs of the main branch as this branch judges:
-
-```bash
-git worktree add ../main origin/main
-# in ../main: make the same changes of rows and judges; keep its outputs, prompts and tasks
-(cd ../main; {run}; {save})
-cp {bridge} {folder}
-git worktree remove --force ../main
-```
-
-Commit the file with `baseline: bridge.json` in the clause. After the merge, set the clause back: see `docs/how-to/main-baseline.md#changed-rows-or-judges`."""
-"""Part of a comment on a gate with a baseline that was judged in another way."""
-
-_ADDRESS = "`base_url` differs: give the judge's server a fixed host and port in all jobs, or no run is comparable; see `docs/how-to/gate.md#no-worse-than-a-baseline`."
-"""Part of a comment on a gate with a baseline whose judge had another address."""
 
 ALPHA = 0.05
 """Error rate of the answers: a label is better or worse if its adjusted p is lower."""
@@ -194,11 +178,7 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
     pairs = [] if ledger is None else [BaselinePair.of(Path(ledger), *side, str(done["run_id"])) for side in baselines]
     if _open_clauses(done):
         yield _OPEN.format(_open_advice(done, pairs))
-    differences = [reason for reason in gate_reasons(done) if "the runs differ in" in reason]
-    if any("base_url: " in reason for reason in differences):
-        yield _ADDRESS
-    if differences:
-        yield _bridge_steps(file, str(done["name"]))
+    yield from difference_parts(done, file)
     yield from _allowed_drops(done)
     for pair in pairs:
         yield from [f"Against {code(pair.name)}:"] * (len(pairs) > 1)
@@ -239,18 +219,6 @@ def _open_advice(done: Document, pairs: Sequence[BaselinePair]) -> str:
             f" More rows {'show whether the mean is lower' if rows else 'give an answer'}: see the number of pairs."
         )
     return advice
-
-
-def _bridge_steps(file: str, name: str) -> str:
-    """Return the commands that judge the main branch as the pipeline *file* does; *name* is the name of the run."""
-    folder = Path(file).parent
-    bridge = str(folder / "bridge.json")
-    return _BRIDGE.format(
-        run=shlex.join(["dicast", "run", file, "--set", "gate=null"]),
-        save=shlex.join(["dicast", "baseline", "save", "bridge", name, "--file", bridge]),
-        bridge=shlex.quote(f"../main/{bridge}"),
-        folder=shlex.quote(f"{folder}/"),
-    )
 
 
 def _allowed_drops(done: Document) -> Iterator[str]:

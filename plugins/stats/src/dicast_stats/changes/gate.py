@@ -111,16 +111,19 @@ class Regression:
         else:
             faults = [*change.faults]
         if change is None or faults:
-            is_of_another = baseline.name not in (current.name, self.baseline) and [
-                *way_faults(baseline, current, label)
-            ]
+            is_of_another = self._is_of_another(baseline, current) and [*way_faults(baseline, current, label)]
             of_pipeline = f" of another pipeline, {baseline.name}" if is_of_another else ""
+            faults += [f"or name a run of {current.name} in `baseline`"] if is_of_another else []
             reason = f"{run.on} is not compared with {self.baseline} (run {baseline.run_id}{of_pipeline}): {'; '.join(faults)}"
             return attrs.evolve(finding, passed=None, reason=reason)
         estimate = change.estimate
         finding = attrs.evolve(finding, value=estimate.mean, low=estimate.low, high=estimate.high)
         passed = self._answer(estimate, run.bound)
         return attrs.evolve(finding, passed=passed, reason=f"{against}: {self._words(change, passed, run.bound)}")
+
+    def _is_of_another(self, baseline: Results, current: Results) -> bool:
+        """Return whether *baseline* is a run of another pipeline than *current*, whose experiments belong to one pipeline."""
+        return self.baseline != baseline.name and baseline.name.partition("/")[0] != current.name.partition("/")[0]
 
     def _answer(self, estimate: Estimate, bound: str) -> Answer:
         """Return whether the drop is within the limit, by *bound*; None if neither is known, or if held-back subjects could change the answer."""
