@@ -160,6 +160,36 @@ def test_rows_with_a_blank_text_in_the_prompt_are_named_before_the_first_call(sh
     assert "blank_column" not in [warning["kind"] for warning in filtered.json["warnings"]]
 
 
+@pytest.mark.parametrize(
+    ("column", "key"),
+    [("kind", "column.kind"), ("failing", "column.failing"), ("id", "id")],
+)
+def test_the_filter_of_blank_texts_leaves_them_out(shop, chat_server, column, key):
+    first = {} if column == "id" else {"id": "a"}
+    shop.write(
+        "data.jsonl", [{**first, column: "x", "reference": "x"}, {**first, "id": "b", column: " ", "reference": "y"}]
+    )
+    chat_server.answer = "x"
+    text = f'task: {{prompt/chat: {{model: {MODEL}, user: "{{{{ {column} }}}}"}}}}\nmetrics: [diff/match]\n'
+    file = shop.pipeline(text.replace("http://127.0.0.1:1/v1", chat_server.url)).name
+    warnings = shop.dicast("check", file, "--json").json["warnings"]
+    advice = [warning["message"].partition("--filter ")[2] for warning in warnings]
+    assert advice == [f"'{key}~\\S'"]
+    done = shop.dicast("run", file, "--filter", advice[0].strip("'"), "--json").json
+    assert done["subjects"] == 1
+
+
+def test_a_filter_that_leaves_out_nothing_is_named_next_to_the_number_of_subjects(shop):
+    shop.write("data.jsonl", [{"id": "a", "kind": "", "output": "x", "reference": "x"}])
+    file = shop.pipeline("metrics: [diff/match]\n").name
+    lines = shop.dicast("run", file, "--filter", "kind~x?").out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("1 subject"))
+    words = " ".join(line.strip() for line in lines[at + 1 : at + 3])
+    assert words.startswith(
+        "warning: --filter 'kind~x?' leaves out none of the 1 subjects: 'kind' is the subject's kind;"
+    )
+
+
 def test_a_blank_text_that_no_prompt_prints_is_no_warning(shop):
     shop.write("rows.csv", "id,city,expected,output\na,,Turkey,Turkey\n")
     name = shop.pipeline(

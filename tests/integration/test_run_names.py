@@ -41,7 +41,10 @@ def other(shop):
 READERS = (shown, verdicts, page, baseline, compared)
 
 
-@pytest.mark.parametrize("options", [["--filter", "id=r0"], ["--limit", "1"], ["--head", "1"], ["--shard", "1/2"]])
+@pytest.mark.parametrize(
+    "options",
+    [["--filter", "id=r0"], ["--limit", "1"], ["--head", "1"], ["--shard", "1/2"], ["--only", "proxy/format"]],
+)
 @pytest.mark.parametrize("name", ["nightly", "last"])
 def test_every_command_takes_the_newest_run_over_all_subjects(shop, name, options):
     shop.rows("a", "b")
@@ -51,7 +54,7 @@ def test_every_command_takes_the_newest_run_over_all_subjects(shop, name, option
     assert {reads.__name__: reads(shop, name) for reads in READERS} == {reads.__name__: whole for reads in READERS}
     for command in (("show", name), ("verdicts", "--run", name), ("report", name, "--out", "page.html")):
         note = shop.dicast(*command).err
-        assert f"note: {name} is run {whole}; the newer run {limited} read only some of the subjects" in note
+        assert f"note: {name} is run {whole}; the newer run {limited} judged only a part" in note
         assert options[0] in note
     assert shown(shop, limited) == limited
 
@@ -74,7 +77,7 @@ def test_a_run_over_some_subjects_is_taken_and_named_if_there_is_no_other(shop):
     for name in ("nightly", "last"):
         done = shop.dicast("show", name)
         assert limited in done.out
-        assert f"note: {name} is run {limited}, which read only some of the subjects (--filter id=r0)" in done.err
+        assert f"note: {name} is run {limited}, which judged only a part (--filter id=r0)" in done.err
     refusal = shop.dicast("compare", "nightly", limited)
     assert refusal.code == 2
     assert limited in refusal.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dicast._kernel.pipeline.build import load_pipeline
@@ -97,7 +99,7 @@ def refusal(tmp_path, override):
         ("scoring.helpful.pass_at=0.5", "judges.helpful.pass_at"),
         ("scoring.weight.words=2", "metrics.words.weight"),
         ("scoring.timeout.helpful=9", "judges.helpful.timeout"),
-        ("scoring.helpful.evidence=plain", "judges.helpful.evidence"),
+        ("scoring.helpful.lookahead_messages=2", "judges.helpful.lookahead_messages"),
         ("gate.pass_at.helpful=0.5", "judges.helpful.pass_at"),
         ("pass_at.helpful=0.5", "judges.helpful.pass_at"),
         (
@@ -110,3 +112,81 @@ def test_an_option_of_one_label_set_elsewhere_names_its_path(tmp_path, override,
     message = refusal(tmp_path, override)
     assert override.partition("=")[0] in message
     assert option in message
+
+
+LISTED = "gate: [{on: metrics, min_score: 0.5}, {on: helpful, min_score: 0.5}, {on: metrics, min_pass_rate: 0.5}]\n"
+
+
+def loaded(tmp_path, override, gate=LISTED):
+    """Return the pipeline with *override*, or the message against it."""
+    file = tmp_path / "p.yaml"
+    metrics = "metrics: [proxy/format: {as: format}, proxy/length: {as: words, min: 1}]\n"
+    file.write_text(PIPELINE.splitlines()[0] + "\n" + metrics + "judges: [heuristic/turn: {as: helpful}]\n" + gate)
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "output": "x"}\n')
+    try:
+        return load_pipeline(file, overrides=[override])
+    except ConfigError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(
+    ("path", "index"),
+    [
+        ("gate.helpful.min_score", 1),
+        ("gate.metrics.min_score", 0),
+        ("gate.metrics.min_pass_rate", 2),
+        ("gate.1.min_score", 1),
+    ],
+)
+def test_a_clause_is_addressed_by_its_label(tmp_path, path, index):
+    clauses = loaded(tmp_path, f"{path}=0.25").gate.clauses
+    option = path.rpartition(".")[2]
+    assert [at for at, clause in enumerate(clauses) if getattr(clause, option) == 0.25] == [index]
+    single = f"gate: {{on: helpful, {option}: 0.5}}\n"
+    assert getattr(loaded(tmp_path, f"gate.helpful.{option}=0.25", single).gate.clauses[0], option) == 0.25
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            f"{section}.{label}.{option}"
+            for section in ("scoring", "gate")
+            for label in ("format", "helpful")
+            for option in ("weight", "pass_at", "min_score", "lookahead_messages", "evidence", "min")
+        ),
+        *("gate.min_score", "gate.min_pass_rate", "gate.min_coverage", "gate.metrics.min_coverage"),
+    ],
+)
+@pytest.mark.parametrize("gate", [LISTED, "gate: {on: metrics, min_score: 0.5}\n"], ids=["list", "clause"])
+def test_every_path_that_a_message_names_is_accepted(tmp_path, path, gate):
+    values = {"lookahead_messages": "2", "min": "1"}
+    refused = loaded(tmp_path, f"{path}={values.get(path.rpartition('.')[2], '0.5')}", gate)
+    message = refused.rpartition(" (")[0] if isinstance(refused, str) else ""  # the path that was written follows
+    for named in re.findall(r"(?:judges|metrics|gate)[.\[][^ ,;:]*", message.replace(f"{path} does not exist", "")):
+        option = named.rpartition(".")[2] if not named.endswith("]") else None
+        assert option is None or not isinstance(loaded(tmp_path, f"{named}={values.get(option, '0.5')}", gate), str), (
+            message
+        )
+
+
+def test_an_option_of_a_list_of_clauses_names_the_path_of_each_clause_that_has_it(tmp_path):
+    message = loaded(tmp_path, "gate.min_score=0.5")
+    assert "because the gate has 3 clauses; write gate[0].min_score or gate.helpful.min_score" in message.replace(
+        "gate.metrics", "gate[0]"
+    )
+    assert "write gate[2].min_pass_rate" in loaded(tmp_path, "gate.min_pass_rate=0.5").replace(
+        "gate.metrics", "gate[2]"
+    )
+
+
+@pytest.mark.parametrize(("own", "expected"), [("", 1.0), (": {pass_at: 1.0}", 1.0)])
+def test_the_only_metric_passes_at_the_line_of_the_score(tmp_path, own, expected):
+    (tmp_path / "rows.jsonl").write_text('{"id": "1", "output": "x", "reference": "x"}\n')
+    file = tmp_path / "p.yaml"
+    file.write_text(f"{PIPELINE.splitlines()[0]}\nmetrics:\n- diff/match{own}\nscoring: {{pass_at: 1.0}}\n")
+    assert load_pipeline(file).metrics[0].pass_at == expected
+    with pytest.raises(
+        ConfigError, match=r"diff/match, the only metric, passes at 0.7, but scoring.pass_at is 1; write the number"
+    ):
+        load_pipeline(file, overrides=["metrics.0.pass_at=0.7"])

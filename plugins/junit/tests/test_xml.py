@@ -174,11 +174,7 @@ def test_the_only_metric_has_one_suite_with_the_results_of_all_metrics(tmp_path)
     assert [suite.get("name") for suite in root] == ["run", "metrics"]
     combined = text + "scoring: {pass_at: 0.9}\n"
     root = read(combined)
-    assert [(suite.get("name"), suite.get("failures")) for suite in root] == [
-        ("run", "0"),
-        ("metrics", "2"),
-        ("cheap", "1"),
-    ]
+    assert [(suite.get("name"), suite.get("failures")) for suite in root] == [("run", "0"), ("cheap", "2")]
 
 
 @pytest.mark.parametrize(

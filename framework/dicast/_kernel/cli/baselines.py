@@ -17,7 +17,7 @@ from ..contract.protocols import Ledger
 from ..events import RUN_COMPLETED, RUN_STARTED
 from ..records.baseline import find_results
 from ..records.portable import PREFIX, portable
-from ..resume.named_runs import LAST, find_run, newest_run, started_runs
+from ..resume.named_runs import LAST, find_run, limited_run_text, newest_run, started_runs
 from ..resume.queries import document
 from ..resume.saved import check_name, remove_baseline, save_baseline, saved_baselines
 from ..values import Query, Results
@@ -73,7 +73,7 @@ def _save(ledger: Ledger, name: str, run: str, file: Path | None) -> dict[str, A
     if run == LAST:
         warning = early or _open_run_text(ledger, results) or _others_text(ledger, results, name)
     elif run == results.name:
-        warning = early or _open_run_text(ledger, results, run)
+        warning = early or _open_run_text(ledger, results, run) or limited_run_text(ledger, run, results.run_id)
     warnings = [text for text in (warning, _moved_text(ledger, results, name)) if text is not None]
     output = None if file is None else AtomicFile(file, replaces=PREFIX)
     if output is None:

@@ -104,7 +104,7 @@ def refuse_options(reason: str, options: Mapping[str, bool]) -> None:
 
 
 def chosen_run(ledger: Ledger, name: str) -> str:
-    """Return the id of the run that *name* selects, as :func:`dicast.named_run` does; print a note if a run over some of the subjects is involved.
+    """Return the id of the run that *name* selects, as :func:`dicast.named_run` does; print a note if a run over a part of the subjects or labels is involved.
 
     :raises ConfigError: if the ledger has no such run, or several.
     """

@@ -260,6 +260,7 @@ def _title(done: Document) -> _Section:
     lines = [
         f"{short_name(done['name'], _LONGEST_NAME)}  run {done['run_id']}",
         headline(done),
+        *(f"warning: {warning['message']}" for warning in done.get("warnings", ()) if warning.get("accepts_all")),
         *loss_lines(done),
         *stop_lines(done),
     ]
@@ -325,7 +326,9 @@ def _notes(done: Document) -> _Section:
     """Return the notes that cast doubt on a figure or explain a cost."""
     warnings = done.get("warnings", ())  # documents of older versions have none
     lines = [*read_lines(done), *shard_lines(done)]
-    lines += _warning_lines([warning for warning in warnings if warning["kind"] not in SHOWN_ELSEWHERE])
+    lines += _warning_lines(
+        [warning for warning in warnings if warning["kind"] not in SHOWN_ELSEWHERE and not warning.get("accepts_all")]
+    )
     lines += cap_lines(done)
     for label, judge in done["judges"].items():
         lines += [f"{label}: {fallback_text(*fallback)}" for fallback in judge.get("fallbacks", {}).items()]

@@ -120,7 +120,7 @@ class _Building:
         baseline, sinks = experiment.baseline(), sections.labeled("sinks", "sink")
         ledger = sections.single("ledger", "ledger")
         sections.check_labels([*metrics, *judges])
-        self._check_scale(metrics, scoring, task)
+        metrics = self._with_scale(metrics, scoring, task)
         is_open = bool(extractors) and not experiment.score_names
         labels = GatedLabels(_slots(metrics), _slots(judges), experiment.score_names, experiment.criteria, is_open)
         stops = with_score_label(sections, stops, gate, labels.declared)
@@ -161,9 +161,11 @@ class _Building:
             **lists,  # type: ignore[arg-type]  # no list is called spec
         )
 
-    def _check_scale(self, metrics: Sequence[Placed], scoring: Scoring, task: Slot | None) -> None:
+    def _with_scale(self, metrics: list[Placed], scoring: Scoring, task: Slot | None) -> list[Placed]:
+        """Return *metrics* with the line of ``scoring.pass_at``, and report the faults of metrics on a raw scale."""
         for at, message, value in metric_faults(metrics, scoring, task):
             self._sections.fault(at, message, value)
+        return self._metrics.with_line(metrics, scoring)
 
     def _files(self, written: Sequence[Slot | None]) -> tuple[Path, ...]:
         """Return the files and folders that the pipeline is made of or reads, without the files that *written* write."""

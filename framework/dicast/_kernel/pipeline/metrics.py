@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from ..plan.sections import METRICS, PASS_AT, Slot, SlotOptions, Tier
+from ..classes import evolve
+from ..plan.sections import METRICS, PASS_AT, Scoring, Slot, SlotOptions, Tier
 from ..values import RECORDED_PREFIX
 from ..values.names import nearest
 from .builder import Built
@@ -23,6 +24,7 @@ class MetricSections:
 
     def __init__(self, sections: SectionBuilder) -> None:
         self._sections, self._file = sections, sections.file
+        self._lines = set[Address]()
 
     def read(self, source: Slot | None) -> list[Placed]:
         """Return the metrics, proxies first; metrics without kinds of subjects judge the kind of *source*."""
@@ -62,6 +64,20 @@ class MetricSections:
             judges.append((path, slot))
         return judges
 
+    def with_line(self, metrics: list[Placed], scoring: Scoring) -> list[Placed]:
+        """Return *metrics*; an only metric has the number ``scoring.pass_at`` as its own line, because it is the same judgment as all metrics together.
+
+        An only metric with another number of its own is a fault.
+        """
+        line = scoring.pass_at
+        if len(metrics) != 1 or line == "all" or metrics[0][1].is_raw:
+            return metrics
+        ((path, slot),) = metrics
+        if slot.pass_at != line and path in self._lines:
+            message = f"{slot.label}, the only metric, passes at {slot.pass_at:g}, but scoring.pass_at is {line:g}; write the number in one of the two places"
+            self._sections.fault((*path, Part(slot.name), "pass_at"), message, slot.pass_at)
+        return [(path, evolve(slot, pass_at=line))]
+
     def _judging_slot(self, path: Address, built: Built, tier: str, default_on: tuple[str, ...]) -> Slot:
         """Return the slot of a metric or judge, with its slot options."""
         options: SlotOptions = built.slot_options
@@ -92,6 +108,8 @@ class MetricSections:
         elif line is not None and not is_raw and not 0 <= line <= 1:
             message = f"invalid value for pass_at, expected a number from 0 to 1, got {line:g}"
             self._sections.fault((*path, Part(built.component.name), "pass_at"), message, line)
+        if options.pass_at is not None:
+            self._lines.add(path)
         on = options.on or accepts or default_on
         return self._sections.slot(path, built, tier=tier, on=on, range=scale, pass_at=line, is_raw=is_raw)
 

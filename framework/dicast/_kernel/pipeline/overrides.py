@@ -11,10 +11,12 @@ import attrs
 
 from ...toolkit.yaml.reader import MAX_DEPTH, Composer
 from ..contract.kinds import SLOT_KEYS
+from ..contract.registry import Registry
 from ..plan.sections import Scoring
-from ..values.errors import ConfigError, Problem
+from ..values.errors import ConfigError, PluginError, Problem
 from ..values.names import nearest
 from . import types as hints
+from .clause import clause_keys
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, split
 
 FLAG = "--set"
@@ -30,7 +32,10 @@ ANOTHER = "+"
 _LISTS = ("metrics", "judges")
 """Sections whose items have options of their own, and labels."""
 
-_SECTIONS = ("scoring", "gate")
+_GATE = "gate"
+"""Section whose items are clauses, each about a label."""
+
+_SECTIONS = ("scoring", _GATE)
 """Sections about all labels, below which an option of one label is written by mistake."""
 
 
@@ -70,7 +75,9 @@ def _misplaced(root: Node, names: Sequence[str]) -> str | None:
     if len(below) != 2 or below[0] in options or not {*SLOT_KEYS, *_SECTIONS} & {below[0], names[0]}:
         return None
     option, label = below if below[0] in SLOT_KEYS else reversed(below)
-    labels = [(section, label) for section in _LISTS for label in _labels(root, section)]
+    if names[0] == _GATE and option in clause_keys():
+        return None
+    labels = [(section, label) for section in _LISTS for label in _labels(root, section, option)]
     written = dotted(tuple(names))
     paths = [dotted((section, label, option)) for section, name in labels if name == label]
     if paths:
@@ -81,11 +88,21 @@ def _misplaced(root: Node, names: Sequence[str]) -> str | None:
     return f"{written} does not exist, and no metric or judge is called {label!r}; the pipeline has {choices}"
 
 
-def _labels(root: Node, section: str) -> list[str]:
+def _labels(root: Node, section: str, option: str) -> Iterator[str]:
+    """Yield the labels of the items of *section* that have *option*."""
     items = root.value.get(section) if isinstance(root.value, dict) else None
-    return [
-        label for item in (items.value if items and isinstance(items.value, list) else ()) if (label := _label(item))
-    ]
+    for item in items.value if items and isinstance(items.value, list) else ():
+        if (label := _label(item)) and (option in SLOT_KEYS or _has_option(item, option)):
+            yield label
+
+
+def _has_option(item: Node, option: str) -> bool:
+    """Return whether the component of *item* has *option*; False for a component that cannot be loaded, whose error is reported later."""
+    try:
+        component = Registry().find(item.component() or "", ("metric", "judge"))
+    except PluginError:
+        return False
+    return option in {key for field in hints.fields(component.cls) for key in hints.keys(field)}
 
 
 def _pairs(
@@ -149,10 +166,10 @@ def _put(node: Node, names: Sequence[str], value: Node, path: Address = ()) -> N
         new_item = _put(Node(None, value.place, value.place), names[1:], value, (*path, ANOTHER))
         return attrs.evolve(node, value=[*(node.value or ()), new_item])
     if isinstance(node.value, list):
-        index = _index(node.value, names[0], value.place, path)
+        index = _index(node.value, names, value.place, path)
         item = _put(node.value[index], names[1:], value, (*path, index))
         return attrs.evolve(node, value=[*node.value[:index], item, *node.value[index + 1 :]])
-    members, names = _members(node, names, value.place, path)
+    members, names = _members(node, _in_clause(node, names, value.place, path), value.place, path)
     child = members.get(names[0], Node(None, value.place, value.place))
     return attrs.evolve(node, value={**members, names[0]: _put(child, names[1:], value, (*path, names[0]))})
 
@@ -175,20 +192,75 @@ def _members(node: Node, names: Sequence[str], place: Place, path: Address) -> t
     raise ConfigError(place.problem(f"{dotted(path)} is {kind(node.value)}: {node.value!r} has no {names[0]!r}"))
 
 
-def _index(items: list[Node], name: str, place: Place, path: Address) -> int:
-    """Return the position of the item *name*: its index, its label (``as``) or its component's name."""
+def _in_clause(node: Node, names: Sequence[str], place: Place, path: Address) -> Sequence[str]:
+    """Return *names* without the label of a clause, if *node* is the only clause of the gate and is about the label.
+
+    :raises ConfigError: for another label.
+    """
+    if path[-1:] != (_GATE,) or len(names) < 2 or not isinstance(node.value, dict) or names[1] not in clause_keys():
+        return names
+    label, (name, option) = _clause_label(node), names[:2]
+    if name == label:
+        return names[1:]
+    about = "without on" if label is None else f"about {label}"
+    form = f"gate: [{{on: {label or 'LABEL'}, …}}, {{on: {name}, {option}: …}}]"
+    message = f"{dotted((*path, name, option))} does not exist: the gate has one clause, {about}; write {dotted((*path, option))}, or a list of clauses in the file, {form}"
+    raise ConfigError(place.problem(message))
+
+
+def _index(items: list[Node], names: Sequence[str], place: Place, path: Address) -> int:
+    """Return the position of the first of *names* in *items*: an index, a label (``as``, or ``on`` of a clause) or a component's name.
+
+    Of several clauses about the label, the clause with the option is meant.
+    """
+    name = names[0]
     if name.isdecimal() and int(name) < len(items):
         return int(name)
-    for names in ([_label(item) for item in items], [item.component() for item in items]):
-        if names.count(name) > 1:
-            places = ", ".join(dotted((*path, index)) for index, other in enumerate(names) if other == name)
-            raise ConfigError(place.problem(f"{name!r} could be {places}; use the index"))
-        if name in names:
-            return names.index(name)
-    labels = [label for item in items if (label := _label(item))]
-    hint = nearest(name, labels)
-    choices = f"; it has {', '.join(labels)}" if labels else ""
+    is_gate = path[-1:] == (_GATE,)
+    texts = (
+        [[_clause_label(item) for item in items]]
+        if is_gate
+        else [[_label(item) for item in items], [item.component() for item in items]]
+    )
+    for labels in texts:
+        places = [index for index, label in enumerate(labels) if label == name]
+        with_option = [index for index in places if is_gate and names[1:2] and _has_key(items[index], names[1])]
+        if len(with_option or places) == 1:
+            return (with_option or places)[0]
+        if places:
+            paths = ", ".join(dotted((*path, index)) for index in with_option or places)
+            raise ConfigError(place.problem(f"{name!r} could be {paths}; use the index"))
+    if is_gate and name in clause_keys():
+        paths = " or ".join(_clause_paths(items, name, path))
+        raise ConfigError(
+            place.problem(
+                f"{dotted((*path, name))} does not exist, because the gate has {len(items)} clauses; write {paths}"
+            )
+        )
+    known = dict.fromkeys(label for item in items if (label := _clause_label(item) if is_gate else _label(item)))
+    hint = nearest(name, known)
+    choices = f"; it has {', '.join(known)}" if known else ""
     raise ConfigError(place.problem(f"{dotted(path)} has {len(items)} items, but no {name!r}{choices}", hint=hint))
+
+
+def _clause_paths(items: list[Node], option: str, path: Address) -> Iterator[str]:
+    """Yield the path of *option* in each clause that has it, else in each clause: by the label, if the label names the clause, and by the index."""
+    having = [index for index, item in enumerate(items) if _has_key(item, option)]
+    places = having or [*range(len(items))]
+    labels = [_clause_label(items[index]) for index in places]
+    for index, label in zip(places, labels, strict=True):
+        is_unique = label is not None and labels.count(label) == 1 and not label.isdecimal()
+        yield dotted((*path, str(label) if is_unique else index, option))
+
+
+def _has_key(item: Node, key: str) -> bool:
+    return isinstance(item.value, dict) and key in item.value
+
+
+def _clause_label(item: Node) -> str | None:
+    """Return the label of a clause of the gate, ``on``; None without one."""
+    label = item.value.get("on") if isinstance(item.value, dict) else None
+    return label.value if label is not None and isinstance(label.value, str) else None
 
 
 def _label(item: Node) -> str | None:

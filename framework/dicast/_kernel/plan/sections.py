@@ -46,7 +46,8 @@ class Scoring:
     :param audit: the selection of subjects below the threshold that the truth metrics judge nevertheless.
     :param on_budget: the treatment of a subject for which the remaining budget is too small: ``skip_metric`` leaves out each truth metric
         that does not fit; ``skip_subject`` judges the subject only if all its metrics fit together, and otherwise skips it.
-    :param pass_at: the condition to pass: ``all``, every metric with a weight reaches its own ``pass_at``; or the least combined score, in [0, 1].
+    :param pass_at: the condition to pass: ``all``, every metric with a weight reaches its own ``pass_at``; or the least combined score, in [0, 1],
+        which is also the ``pass_at`` of an only metric.
     :param combine: the score of a subject that passed the gate: ``all``, the weighted mean of proxies and truths;
         ``truth``, the weighted mean of the truths alone, so that the proxies only gate.
     """

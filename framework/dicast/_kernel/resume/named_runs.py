@@ -54,9 +54,10 @@ def _listed(started: Mapping[str, object], key: str) -> list[object]:
 
 
 def limits_text(started: Mapping[str, object]) -> str:
-    """Return the options that limited a run to some of its subjects, from the payload of its ``run.started``; empty for a run over all subjects."""
+    """Return the options that limited a run to some of its subjects or labels, from the payload of its ``run.started``; empty for a whole run."""
     limit, shard = started.get("limit"), started.get("shard")
     options = [f"--filter {shlex.quote(str(text))}" for text in _listed(started, "filter")]
+    options += [f"--only {shlex.quote(str(text))}" for text in _listed(started, "only")]
     if started.get("preview"):
         options.append("--head" if limit is None else f"--head {limit}")
     elif limit is not None:
@@ -72,7 +73,7 @@ def started_runs(read: Read, *, tools: bool = False, limited: bool = True) -> It
     The newest run is the run whose ``run.started`` has the highest number, whichever run ended last. Runs of tools are left out unless *tools*.
 
     :param read: the ledger's ``read``.
-    :param limited: False leaves out runs over some of the subjects: ``--filter``, ``--limit``, ``--head`` and shards.
+    :param limited: False leaves out runs over a part of the file: ``--filter``, ``--only``, ``--limit``, ``--head`` and shards.
     """
     for entry in read(Query(types=(RUN_STARTED,), newest_first=True)):
         if (tools or run_kind(entry.event.payload) != TOOL) and (limited or not limits_text(entry.event.payload)):
@@ -82,7 +83,7 @@ def started_runs(read: Read, *, tools: bool = False, limited: bool = True) -> It
 def newest_run(read: Read, *, before: str | None = None) -> str | None:
     """Return the id of the newest run, or of the newest run that started before the run *before*.
 
-    Runs of tools do not count. A run over some of the subjects counts only if there is no run over all of them.
+    Runs of tools do not count. A run over a part of the subjects or labels counts only if there is no whole run.
 
     :param read: the ledger's ``read``.
     :return: None if there is no such run.
@@ -93,7 +94,7 @@ def newest_run(read: Read, *, before: str | None = None) -> str | None:
 
 
 def _whole_first(runs: Iterable[Entry]) -> Entry | None:
-    """Return the first of *runs* over all subjects, else the first that no tool started, else the first; None without runs."""
+    """Return the first of *runs* over all subjects and labels, else the first that no tool started, else the first; None without runs."""
     limited_run = tool_run = None
     for entry in runs:
         started = entry.event.payload
@@ -124,8 +125,8 @@ def known_run(ledger: Ledger, run_id: str) -> str:
 def named_run(ledger: Ledger, name: str) -> str:
     """Return the id of the run with the whole id *name*, else of the saved baseline or the newest run of the pipeline *name*, else of the run that :func:`known_run` finds.
 
-    Every command resolves the name of a run with this function. Runs over some of the subjects (``--filter``, ``--limit``, ``--head``, shards)
-    count only if the pipeline has no run over all of them, and runs of tools only if it has no others.
+    Every command resolves the name of a run with this function. Runs over a part (``--filter``, ``--only``, ``--limit``, ``--head``, shards)
+    count only if the pipeline has no whole run, and runs of tools only if it has no others.
 
     :raises ConfigError: if the ledger has no such run, or several.
     """
@@ -163,7 +164,7 @@ def suite_text(ledger: Ledger, name: str) -> str | None:
 
 
 def limited_run_text(ledger: Ledger, name: str, run_id: str) -> str | None:
-    """Return the note that *name* selected a run over some of the subjects, or passed over a newer run of this kind; None if there was only one candidate.
+    """Return the note that *name* selected a run over a part of the subjects or labels, or passed over a newer run of this kind; None if there was only one candidate.
 
     :param run_id: the run that :func:`named_run` returned for *name*.
     """
@@ -173,9 +174,9 @@ def limited_run_text(ledger: Ledger, name: str, run_id: str) -> str | None:
     for entry in runs:
         limits = limits_text(entry.event.payload)
         if entry.event.run_id == run_id:
-            return f"{name} is run {run_id}, which read only some of the subjects ({limits})" if limits else None
+            return f"{name} is run {run_id}, which judged only a part ({limits})" if limits else None
         if limits and run_kind(entry.event.payload) != TOOL:
-            newer = f"the newer run {entry.event.run_id} read only some of the subjects ({limits})"
+            newer = f"the newer run {entry.event.run_id} judged only a part ({limits})"
             return f"{name} is run {run_id}; {newer}: name it by its id"
     return None
 

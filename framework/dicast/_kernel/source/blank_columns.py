@@ -10,6 +10,7 @@ from typing import Any
 from ..asking.record import columns
 from ..contract.protocols import Source
 from ..plan.sections import Pipeline
+from .filters import column_key
 from .source import is_live, read
 
 BLANK_COLUMN = "blank_column"
@@ -32,6 +33,7 @@ async def blank_columns(source: Source, name: str, pipeline: Pipeline, most: int
     if not needed or is_live(source) or not hasattr(source, "check"):
         return []
     blank: dict[str, list[str]] = {column: [] for column in needed}
+    keys = dict[str, str | None]()
     total = 0
     async with aclosing(read(source, name)) as dues:
         async for due in dues:
@@ -43,14 +45,19 @@ async def blank_columns(source: Source, name: str, pipeline: Pipeline, most: int
                 value = values.get(column)
                 if isinstance(value, str) and not value.strip():
                     blank[column].append(due.subject.id)
-    return [*_warnings(needed, blank, total)]
+                    keys.setdefault(column, column_key(due.subject, column, value))
+    return [*_warnings(needed, blank, keys, total)]
 
 
-def _warnings(needed: Mapping[str, str], blank: Mapping[str, list[str]], total: int) -> Iterator[dict[str, Any]]:
+def _warnings(
+    needed: Mapping[str, str], blank: Mapping[str, list[str]], keys: Mapping[str, str | None], total: int
+) -> Iterator[dict[str, Any]]:
     for column, ids in blank.items():
         if ids:
             rows = f"{len(ids):,} of {total:,} row{'s' * (total != 1)}"
             shown = ", ".join(f"{id_!r:.60}" for id_ in ids[:_SHOWN]) + ", …" * (len(ids) > _SHOWN)
             place = f"{column!r}, which the prompt uses (task.{needed[column]})"
-            message = f"{rows} have a blank {place}: {shown}; to leave them out: --filter {quote(column + _TEXT)}"
+            message = f"{rows} have a blank {place}: {shown}"
+            if (key := keys[column]) is not None:
+                message += f"; to leave them out: --filter {quote(key + _TEXT)}"
             yield {"kind": BLANK_COLUMN, "column": column, "message": message, "count": len(ids), "ids": ids[:_SHOWN]}

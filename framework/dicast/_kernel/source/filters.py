@@ -21,12 +21,30 @@ from .source import iterate
 FAILING = "failing"
 """The filter of subjects that did not pass in an earlier run."""
 
+FILTERED = "filtered"
+"""Kind of the warning that a run judges a part of the subjects."""
+
 _PARTS = ("id", "kind", "session_id", "input", "output", "reference")
 """Keys of the parts of a subject. A column of the same name is reached as ``column.NAME``."""
 
 _COLUMN = "column."
 _CONDITION = re.compile(r"(?P<key>[^=~!]+)(?P<sign>!?[=~])(?P<value>.*)", re.DOTALL)
 _FORMS = "write KEY=TEXT, KEY!=TEXT, KEY~PATTERN, KEY!~PATTERN, failing or failing=RUN"
+
+
+_UNWRITABLE = re.compile(r"[=~!]|^\s|\s$")
+"""A part of a column's name that no rule can have."""
+
+
+def column_key(subject: Subject, column: str, value: object) -> str | None:
+    """Return the key of *column*, which has *value* in *subject*: its name, or ``column.NAME`` if the name means something else in a rule.
+
+    None if no rule can name the column: its name has a sign of a rule, or starts or ends with a blank.
+    """
+    if _UNWRITABLE.search(column):
+        return None
+    is_part = column == FAILING or value_at(subject, column) != value
+    return f"{_COLUMN}{column}" if is_part else column
 
 
 class Filter(Protocol):
@@ -213,7 +231,10 @@ class FilteredSource:
         of = f"of {self._read:,}" if self._is_complete else f"of the first {self._read:,}"
         hint = self._hint() if self._is_complete or not self._unknown else ""
         message = f"{self._named}: {self._accepted:,} {of} subjects are accepted; the others are not judged{hint}"
-        return [{"kind": "filtered", "message": message}]
+        accepts_all = self._is_complete and self._accepted == self._read
+        if accepts_all:
+            message = f"{self._named} leaves out none of the {self._read:,} subjects{hint}"
+        return [{"kind": FILTERED, "message": message, "accepts_all": accepts_all}]
 
 
 def filter_digest(rules: Sequence[Filter]) -> str:
