@@ -1,4 +1,4 @@
-"""``dicast agreement``: the statistics of a million pairs, the whole command on a ledger, and its figures beside other packages'."""
+"""``dicast agreement``: the statistics of a million pairs, the whole command on a ledger, and its figures compared with other packages'."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _values(command: list[str], tables: list[Table]) -> list[dict[str, Any]]:
 
 
 def _error(ours: list[float | None], theirs: list[float | None]) -> float:
-    """The largest difference; what is not defined has to be so on both sides."""
+    """Return the largest difference; a value undefined on one side must be undefined on the other."""
     if [one is None for one in ours] != [one is None for one in theirs]:
         raise Wrong("what one side has no figure for, the other has")
     return max(

@@ -1,4 +1,4 @@
-"""How often ``trust/anytime`` decides wrongly at the line, beside a t interval that is looked at after every row.
+"""How often ``trust/anytime`` decides wrongly at the line, compared with a t interval that is read after every row.
 
     python benchmarks/anytime.py [--runs 2000] [--looks 2000] [--seed 1]
 
@@ -44,7 +44,7 @@ def sessions(rng: np.random.Generator, looks: int, mean: float) -> tuple[bool, b
 
 
 def repeated_t(rng: np.random.Generator, looks: int, mean: float) -> tuple[bool, bool]:
-    """What a 95 % interval says that is looked at after every row from the tenth on."""
+    """Return whether a 95 % interval, checked after every row from the tenth on, lies above or below *mean* once."""
     values = (rng.random(looks) < mean).astype(float)
     n = np.arange(1, looks + 1)
     means = values.cumsum() / n

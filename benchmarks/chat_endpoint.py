@@ -49,7 +49,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d
 
 
 class Endpoint:
-    """What all connections share."""
+    """State shared by all connections."""
 
     def __init__(self, latency: float, record: BinaryIO | None, *, vary: bool) -> None:
         self.latency, self.record, self.vary = latency, record, vary

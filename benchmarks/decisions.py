@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def decisions(pairs: list[Pair]) -> Iterator[dict[str, Any]]:
-    """What each judge comes to."""
+    """Yield each judge's decisions and cost."""
     gold = {pair["id"]: float(str(pair["label"]) == "1") for pair in pairs}
     last, last_cost = said(pairs, LAST), cost(pairs, LAST)
     for name in sorted(pairs[0]["judgments"]):
@@ -105,7 +105,7 @@ def said(pairs: list[Pair], name: str) -> Said:
 
 
 def calibrated(pairs: list[Pair], own: Said, gold: Mapping[str, float]) -> float | None:
-    """The confidence from which on the judge's verdicts may stand, by the labels of *pairs*."""
+    """Return the lowest confidence at which the judge decides alone, by the labels of *pairs*."""
     stage, labels = Stage("judge", None), {}  # type: ignore[arg-type]  # nobody asks for its slot
     for pair in pairs:
         key = "row", pair["id"]
@@ -116,7 +116,7 @@ def calibrated(pairs: list[Pair], own: Said, gold: Mapping[str, float]) -> float
 
 
 def cost(pairs: list[Pair], name: str) -> float | None:
-    """What a verdict of a judge costs on average, both orders asked, in usd; None where no price is known."""
+    """Return a judge's mean cost of a verdict with both orders asked, in usd; None without a price."""
     prices = PRICES.get(name.split("/", maxsplit=1)[0])
     if prices is None:
         return None

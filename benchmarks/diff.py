@@ -1,4 +1,4 @@
-"""``diff/json`` on two documents of a megabyte, beside reading both of them."""
+"""``diff/json`` on two documents of a megabyte, compared with parsing both of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What evaluators cost: a worker's evaluations, a command beside a bare loop of subprocesses, the reader of METRIC lines, and the server.
+"""Cost of evaluators: a worker, a command and a bare subprocess loop, the METRIC reader and the server.
 
 ``python benchmarks/evaluators.py`` prints a line for each figure.
 """
@@ -52,7 +52,7 @@ async def timed(count: int, at_once: int, ask: Callable[[int], Awaitable[object]
 
 
 async def scored(live: Worker | Command, number: int) -> None:
-    """Ask about one subject; what is no score is no figure either."""
+    """Ask about one subject; raise if the answer is no score."""
     answer = await live.score(subject(number))
     if isinstance(answer, dicast.Failure):
         raise SystemExit(f"it failed: {answer.message}")

@@ -1,4 +1,4 @@
-"""An experiment over rows: prompts for three criteria each, to an endpoint on loopback, beside the time that the answers alone take."""
+"""An experiment over rows: prompts for three criteria each, to an endpoint on loopback, compared with the answers' own time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ledger: {{ledger/sqlite: {{path: ledger.db}}}}
 
 
 def measure(folder: Path, count: int | None, repeats: int) -> Iterator[Figure]:
-    """The wall time of whole processes, and of the calls alone, in times of what the endpoint makes them wait."""
+    """Measure wall time of whole processes and of their calls, as multiples of the endpoint's delay."""
     rows = count or ROWS
     write_rows(folder, rows)
     ideal = rows * len(CRITERIA) * LATENCY / AT_ONCE

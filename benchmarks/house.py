@@ -57,7 +57,7 @@ def circles(modules: Mapping[str, Path]) -> list[list[str]]:
 
 
 def _reached(name: str, graph: Mapping[str, set[str]]) -> set[str]:
-    """The modules that *name* imports, and those that they import, and so on."""
+    """Return the modules that *name* imports, directly and indirectly."""
     found: set[str] = set()
     waiting = [name]
     while waiting:
@@ -111,7 +111,7 @@ def route(rows: int, folder: Path) -> list[str]:
 
 
 def moves(fewer: int = 20, more: int = 40) -> tuple[float, int]:
-    """What one more row adds to the moves between modules, and how many modules a run enters."""
+    """Return the moves between modules for one more row, and the number of modules that a run enters."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         route(1, folder)  # what is imported and cached once belongs to no row

@@ -1,4 +1,4 @@
-"""Calls to a judge's model: a whole ``dicast run`` beside a bare loop over an HTTP client that posts the very same bodies."""
+"""Calls to a judge's model: a whole ``dicast run`` and a bare loop over an HTTP client that posts the very same bodies."""
 
 from __future__ import annotations
 
@@ -170,6 +170,6 @@ def endpoint(folder: Path, record: str | None = None, latency: float = LATENCY, 
 
 
 def stats(url: str) -> dict[str, Any]:
-    """What the endpoint at *url* says of its calls."""
+    """Return the counts of calls that the endpoint at *url* reports."""
     with urllib.request.urlopen(f"{url.removesuffix('/v1')}/stats") as answer:
         return dict(json.load(answer))

@@ -335,7 +335,7 @@ def measure(
 
 
 def figures(folder: Path, moments: int, seed: int) -> Iterator[Figure]:
-    """What ``run.py`` prints.
+    """Yield the figures that ``run.py`` prints.
 
     :raises Wrong: when something is lost or bought again.
     """
@@ -364,7 +364,7 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print the seed, the table and what is wrong."""
+    """Print the seed, the table and each fault."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--moments", type=int, default=MOMENTS, help=f"how many, in turn over the kinds ({MOMENTS})")
     parser.add_argument("--seed", type=int, default=SEED, help=f"of the moments ({SEED})")

@@ -1,4 +1,4 @@
-"""What the ledger and the files of a run say: of money, for a run that was killed; of results, for one that has ended."""
+"""Read money and results of a killed or finished run from its ledger and files."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CONCLUSIONS = ("aggregate.completed", "comparison.completed")
 
 @dataclass
 class Books:
-    """How many replies the ledger holds, how many reservations are open, and what is settled or lost.
+    """Money and replies in a run's ledger: replies, open reservations, settled and lost calls.
 
     *unanswered* is the number of calls whose reservation is open or lost; *doubled* are the events that the ledger holds twice.
 
-    *begun* and *ended* say whether there is a run to take up; *started* is when the first one began and *last* when the newest
+    *begun* and *ended* are true where a run started and ended; *started* is when the first one began and *last* when the newest
     event was, in seconds since the epoch. *reserved* is the largest reservation.
     """
 
@@ -85,7 +85,7 @@ class Books:
 
 @dataclass(frozen=True)
 class Left:
-    """All that a run leaves, but ids, times and what a kill has cost."""
+    """Results of a run without ids, times and the costs of a kill."""
 
     documents: list[Any]
     verdicts: Counter[str]

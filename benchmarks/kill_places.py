@@ -93,7 +93,7 @@ class Place:
         return "ledger: {ledger/sqlite: {path: ledger.db}}\n"
 
     def clear(self) -> None:
-        """Remove what a run has left."""
+        """Remove the files of a run."""
         clear(self.folder, "ledger.db*", "*.csv", "*.tmp")
 
     def newest(self) -> object:
@@ -139,7 +139,7 @@ class FolderPlace(Place):
         return f"ledger: {self.ledger}\n"
 
     def clear(self) -> None:
-        """Remove what a run has left."""
+        """Remove the files of a run."""
         shutil.rmtree(self.folder / "logs", ignore_errors=True)
         clear(self.folder, "*.csv", "*.tmp")
 
@@ -192,7 +192,7 @@ class BucketPlace(Place):
         return f"ledger: {{segments/ledger: {{url: {self.ledger}}}}}\n"
 
     def clear(self) -> None:
-        """Remove what a run has left."""
+        """Remove the files of a run."""
         for method, path in (("POST", "moto-api/reset"), ("PUT", "dicast")):
             urllib.request.urlopen(urllib.request.Request(f"{self._moto}/{path}", method=method)).close()
         clear(self.folder, "*.csv", "*.tmp")
@@ -253,7 +253,7 @@ class PostgresPlace(Place):
         return f"ledger: {self.ledger}\n"
 
     def clear(self) -> None:
-        """Remove what a run has left."""
+        """Remove the files of a run."""
         self._execute(f"DROP SCHEMA IF EXISTS {self._schema} CASCADE")
         clear(self.folder, "*.csv", "*.tmp")
 

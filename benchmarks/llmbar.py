@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def decided(pairs: Sequence[Pair], name: str) -> dict[str, Any]:
-    """What a cascade of the judge *name* and the last stage comes to."""
+    """Return the results of a cascade of the judge *name* and the last stage."""
     with tempfile.TemporaryDirectory() as folder:
         return Work(Path(folder), pairs, name).decided()
 
@@ -138,7 +138,7 @@ class Work:
         }
 
     def _record(self) -> None:
-        """Write what both judges replied in both orders as a recording."""
+        """Write the replies of both judges in both orders as a recording."""
         recorded = {row["id"]: (row, pair["judgments"]) for row, pair in zip(self._rows, self._pairs, strict=True)}
 
         def reply(request: ChatRequest) -> Reply:

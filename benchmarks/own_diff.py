@@ -1,4 +1,4 @@
-"""What ``diff/json`` takes for two documents of a megabyte, as JSON: CPU seconds, the least of a few."""
+"""Print the least CPU seconds of ``diff/json`` on two documents of a megabyte, as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What proxy metrics take, as JSON: ``python own_proxy.py syntax MB | schema CALLS | repeated STEPS``. CPU seconds, the least of a few."""
+"""Print the least CPU seconds of proxy metrics as JSON: ``python own_proxy.py syntax MB | schema CALLS | repeated STEPS``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def least(work: Callable[[], object]) -> float:
 
 
 def syntax(megabytes: str) -> dict[str, float]:
-    """``{mb, metric, bare}``: the metric, and a loop over what one regular expression finds of its marks."""
+    """Return ``{mb, metric, bare}``: CPU seconds of the metric, and of one regular expression's loop."""
     text = prose(int(megabytes) * 10**6)
     subject, metric = Subject("row", "1", output=text), Syntax()
     if (score := metric.score(subject)) != Syntax().score(Subject("row", "2", output="()")):

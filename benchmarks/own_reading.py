@@ -1,6 +1,6 @@
 """Make the ledger that ``reading`` reads: ``python own_reading.py FOLDER VERDICTS``.
 
-A small trace is run for real; its events are then told again, through the ledger's own ``append``, for as many turns as give so many
+A small trace is run for real; its events are then written again, through the ledger's own ``append``, for as many turns as give so many
 verdicts: two judges, in two runs over the same turns, every tenth verdict paid for, one in a hundred failed.
 """
 
@@ -68,17 +68,17 @@ def templates(folder: Path) -> Sequence[Event]:
 
 
 class Telling:
-    """Tells the *told* events again, for other turns and at other times."""
+    """Writes the recorded events again, for other turns and at other times."""
 
-    def __init__(self, told: Sequence[Event], verdicts: int) -> None:
-        self._told, self._turns = told, max(1, verdicts // 4)
+    def __init__(self, events: Sequence[Event], verdicts: int) -> None:
+        self._events, self._turns = events, max(1, verdicts // 4)
         self._draw, self._number = random.Random(7), 0
         self._began = datetime.now(UTC) - timedelta(hours=2)
 
     def events(self) -> Iterator[Event]:
         """The events of two runs, the second over the same turns as the first."""
         for run in ("01RUNAAAAAAAAAAAAAAAAAAAAA", "01RUNBBBBBBBBBBBBBBBBBBBBB"):
-            first, *turn, last = self._told
+            first, *turn, last = self._events
             yield self._event(first, run)
             for number in range(self._turns):
                 yield from self._turn(turn, run, number)
@@ -92,10 +92,10 @@ class Telling:
         given = {"id": f"{self._number:026d}", "time": written, "run_id": run, **fields}
         return attrs.evolve(event, **given)
 
-    def _turn(self, told: Sequence[Event], run: str, number: int) -> Iterator[Event]:
+    def _turn(self, events: Sequence[Event], run: str, number: int) -> Iterator[Event]:
         session, turn = f"session-{number // 5}", f"session-{number // 5}/{number % 5}"
         place = {"session_id": session, "turn_id": turn}
-        for event in told:
+        for event in events:
             payload = dict(event.payload)
             if event.subject_kind is None:
                 if "chosen_model" in payload:

@@ -1,4 +1,4 @@
-"""What the aggregates of ``dicast-stats`` take, as JSON: ``python own_stats.py RECORDS NAME…``. CPU seconds of these in one process."""
+"""Print CPU seconds of the aggregates of ``dicast-stats`` as JSON: ``python own_stats.py RECORDS NAME…``."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def record(draw: random.Random) -> dict[str, Any]:
 
 
 async def taken(count: int, names: list[str]) -> dict[str, float]:
-    """``{cpu, peak}``: seconds, and what the process had of memory at most, in MB."""
+    """Return ``{cpu, peak}``: CPU seconds, and the process's peak memory in MB."""
     draw, context = random.Random(5), RunContext("01KDZ3W5Z0000000000000TEST", "benchmark", Path())
     records = [record(draw) for _ in range(DIFFERENT)]
     opened = [AGGREGATES[name].open(context) for name in names]

@@ -1,4 +1,4 @@
-"""What each heuristic judge takes for each subject of recorded conversations, as JSON: ``python own_turns.py FILE``.
+"""Print each heuristic judge's time for each subject of recorded conversations, as JSON: ``python own_turns.py FILE``.
 
 A subject is judged a few times and the least counts, so that what else the machine does is left out.
 """

@@ -1,4 +1,4 @@
-"""Running a command and measuring the whole process; and what is printed of it."""
+"""Run a command, measure the whole process and print its figures."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _RSS_PER_MB = 2**20 if sys.platform == "darwin" else 2**10
 
 
 class Wrong(Exception):
-    """Something did not do what it should; no figure can be given."""
+    """A measured program failed, so no figure exists."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured number. *target* is what it should be, as text (``<= 3``), with *ok* saying whether it is.
+    """One measured number: *target* is its limit as text (``<= 3``), *ok* whether it keeps the limit.
 
     *value* is None when it was not measured.
     """
@@ -59,7 +59,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Measured:
-    """A finished process: user and system seconds, seconds on the clock, peak resident memory, and what it printed."""
+    """A finished process: user and system seconds, seconds on the clock, peak resident memory, and its output."""
 
     cpu: float
     wall: float
@@ -70,7 +70,7 @@ class Measured:
 
 
 def environment() -> dict[str, str]:
-    """Bytecode is written and found, and no setting of the caller's changes what dicast does."""
+    """Return an environment in which bytecode is written and read, without the caller's settings for dicast."""
     unwanted = ("DICAST_", "PYTHONDONTWRITEBYTECODE", "PYTHONPROFILEIMPORTTIME")
     return {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
 

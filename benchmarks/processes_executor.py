@@ -1,4 +1,4 @@
-"""A metric that only computes, in two worker processes beside one process."""
+"""A metric that only computes, in two worker processes and in one process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def step_{row}_{number}(items, factor={number}):
 
 
 def write(folder: Path, count: int) -> None:
-    """Put ``rows.jsonl``, programs of about 1.5 kB beside the same in other quotes, and ``pipeline.yaml`` into *folder*."""
+    """Put ``rows.jsonl``, programs of about 1.5 kB with a copy of each in other quotes, and ``pipeline.yaml`` into *folder*."""
     with (folder / "rows.jsonl").open("w", encoding="utf-8") as file:
         for row in range(count):
             texts = [
@@ -47,7 +47,7 @@ def write(folder: Path, count: int) -> None:
 
 
 def measure(folder: Path, count: int | None, repeats: int) -> Iterator[Figure]:
-    """Seconds on the clock of whole processes, in pairs; and what the workers cost in CPU."""
+    """Measure whole processes in pairs: seconds on the clock, and the workers' CPU seconds."""
     count = count or ROWS
     if (os.cpu_count() or 1) < WORKERS:
         yield Figure("processes.speedup", None, "x one process", ">= 1.7")

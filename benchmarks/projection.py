@@ -1,4 +1,4 @@
-"""How tight a projection is: what a judge's call was reserved for, beside what it did cost by the endpoint's own count of tokens.
+"""Compare each call's reservation with its cost by the endpoint's own count of tokens.
 
 ``uv run python benchmarks/projection.py [FOLDER] [--rows 40]`` lets Gemma 3 270M, behind an OpenAI-compatible server on loopback, judge
 questions of several lengths, or LLMBar's pairs where FOLDER has them, at 0.15 and 0.60 usd per million tokens. It prints the least and
@@ -54,7 +54,7 @@ def rows_of(folder: Path | None, count: int) -> Iterator[Subject]:
 
 
 def ratios(name: str, url: str, rows: Sequence[Subject]) -> list[float]:
-    """Of every call, what was reserved for it to what it did cost."""
+    """Return, for every call, its reservation divided by its cost."""
     model = {"openai/chat": {"base_url": url, "model": name, "price": PRICE, "timeout": 300}}
     judge = {"llm/judge": {"model": model, "seal": False, "retries": 0}}
     ready = json.dumps({"judges": [judge], "executor": {"dicast/async": {"concurrency": 2}}})
@@ -69,7 +69,7 @@ def ratios(name: str, url: str, rows: Sequence[Subject]) -> list[float]:
 
 
 class Recorded:
-    """A chat model that gives *reasons* in a verdict, priced as gpt-4o-mini is; *seen* has, of each call, what was reserved and counted."""
+    """A chat model with *reasons* in its verdicts, priced as gpt-4o-mini; *seen* lists each call's reservation and count."""
 
     def __init__(self, limit: int) -> None:
         price = Price(*(Decimal(str(amount)) for amount in PRICE.values()))

@@ -36,7 +36,7 @@ def events(path: Path, seed: int = 4, *, limit: int | None = None) -> list[Event
 
 
 def _with_feedback(session: Any, drawn: random.Random) -> list[Event]:
-    """The session's events as lines have them; what users say of its turns stands where they say it."""
+    """Return the session's events as they are in the log; each turn's label by its user follows the turn."""
     lines = [
         {"type": event.type, "session_id": event.session_id, "turn_id": event.turn_id, "payload": dict(event.payload)}
         for event in session.events

@@ -1,4 +1,4 @@
-"""What a judge's reply form costs: verdicts that are refused though the model was honest, and verdicts that agree less with people.
+"""Cost of a judge's reply form: refused verdicts of an honest model, and lost agreement with people.
 
 ``uv run python benchmarks/reply_forms.py [FOLDER] [--rows 6]`` compares the form with the reasons last, which is asked for, with the
 older one that had them before the numbers:
@@ -56,7 +56,7 @@ class Older:
     model: ChatModel
 
     async def complete(self, request: ChatRequest) -> Reply | Failure:
-        """Ask with the rationale's line, and its key in the schema, before those of the numbers."""
+        """Ask for the rationale's line, and its key in the schema, before the lines of the numbers."""
         system = request.messages[0]
         lines = system.content.split("\n")
         at = next(place for place, line in enumerate(lines) if line.startswith('- "rationale"'))
@@ -102,7 +102,7 @@ def written(form: Sequence[str], reasons: str, *, escaped: bool) -> Callable[[Ch
 
 
 def reasons_of(pair: Pair, model: str) -> Iterator[str]:
-    """What *model* wrote of the *pair*, in each order."""
+    """Return the replies of *model* for the *pair*, in each order."""
     for swap in SWAPS:
         if completion := pair["judgments"].get(f"{model}/CoT", {}).get(swap, {}).get("completion"):
             yield completion
@@ -174,7 +174,7 @@ async def local(rows: int, tokens: int) -> None:
 
 
 def main() -> int:
-    """Print what was measured."""
+    """Print the figures."""
     parser = argparse.ArgumentParser(description="What a judge's reply form costs.")
     default = os.environ.get("DICAST_OUTSIDE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
     parser.add_argument("folder", nargs="?", default=default, help="where the outside data is")

@@ -1,4 +1,4 @@
-"""Measure dicast beside floors in the same run: ``uv run python benchmarks/run.py [WHAT ...]``; see README.md."""
+"""Measure dicast and floors in one run: ``uv run python benchmarks/run.py [WHAT ...]``; see README.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs in sandboxes: HumanEval's by ``dicast run`` beside the same run bare, and what an empty sandbox costs to start."""
+"""Time HumanEval's programs by ``dicast run``, the same run without sandboxes, and the start of an empty sandbox."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def measure(folder: Path, count: int | None, repeats: int) -> Iterator[Figure]:
 
 
 def _write(folder: Path, count: int | None) -> str:
-    """Put ``rows.jsonl`` and ``pipeline.yaml`` into *folder*; return what the programs are."""
+    """Put ``rows.jsonl`` and ``pipeline.yaml`` into *folder*; return the name of the programs' source."""
     path = Path(os.environ.get("DICAST_OUTSIDE_DATA", HERE.parents[1] / "shared" / "data"), DATA).absolute()
     rows = list(_problems(path) if path.exists() else _generated())[:count]
     (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How well the scores of sessions tell conversations that reached their goal from those that did not.
+"""Measure how well scores of sessions separate conversations that reached their goal from the rest.
 
 ``uv run python benchmarks/separation.py [FOLDER]`` judges the recorded airline conversations of the outside data, whose
 ``reward`` is the environment's own check of the final state: did the agent book what it was asked to, and nothing else. It
@@ -75,7 +75,7 @@ def rows(path: Path) -> list[Row]:
 
 
 def features(session: Verdict, children: Mapping[str | None, Sequence[Verdict]]) -> dict[str, float]:
-    """What a session is told by; each is turned so that more should be better."""
+    """Return the session's scores, each oriented so that more is better."""
     turns = children[session.eval_id]
     cycles = [cycle for turn in turns for cycle in children[turn.eval_id]]
     bad = [flag for turn in turns for flag in turn.signals["flags_negative"]]
@@ -144,7 +144,7 @@ def separation(found: Sequence[Row], count: int = SAMPLES) -> Iterator[tuple[str
 
 
 def table(found: Sequence[Row]) -> str:
-    """What is printed, in Markdown."""
+    """Return the figures as Markdown."""
     good = sum(row["reward"] == 1 for row in found)
     tasks = len({row["task"] for row in found})
     _, pairs = within(found, "session score")

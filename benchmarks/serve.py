@@ -1,11 +1,11 @@
-"""How long the commands that read many verdicts, answers of ``dicast serve`` and the dashboard's first page take, and the server's memory.
+"""Time commands that read many verdicts, answers of ``dicast serve`` and its first page; measure the server's memory.
 
     uv run python benchmarks/serve.py --verdicts 1000000
-    uv run python benchmarks/serve.py --ledger BIG.db     # one that own_reading.py has made before
+    uv run python benchmarks/serve.py --ledger BIG.db     # made by own_reading.py
 
-Each command is run three times, from its start to its end, and the median is shown. Each answer of the first page is asked for once, of a
-server that has just started, one after the other; then a second server is opened in Chromium. Beside the seconds stands the CPU that they took:
-on a machine with other work the seconds say little. Making the ledger takes some three minutes and 3 GB for a million verdicts.
+Each figure of a command is the median of three whole processes. A fresh server gives each answer of the first page once. Chromium then
+opens the page of a second server. The seconds are followed by CPU seconds:
+use these on a busy machine. Making the ledger takes some three minutes and 3 GB for a million verdicts.
 """
 
 from __future__ import annotations

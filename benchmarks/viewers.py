@@ -1,11 +1,11 @@
-"""What a run loses while ``dicast serve`` answers five viewers of its ledger: the seconds that it takes beside those that it takes alone.
+"""Time a run alone and while ``dicast serve`` answers five viewers of its ledger.
 
     uv run python benchmarks/viewers.py --pairs 5
 
 A viewer does what a browser with the dashboard's first page does, but for drawing it: it reads the news as they come, and asks for all figures
 whenever a round begins. They are in this process, and take little of the processor. The ledger has 200,000 verdicts before the run. A pair is one
-run alone and one with viewers, in turn the one or the other first; the ratios within pairs say what is lost, on a machine with other work too.
-Beside the seconds stand the run's own CPU, and the server's.
+run alone and one with viewers, in turn the one or the other first; the ratios within pairs show the loss, also on a machine with other work.
+The seconds are followed by the CPU seconds of the run and of the server.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FIGURES = (
 
 @attrs.frozen
 class Took:
-    """What a run took: seconds, its CPU, and the server's meanwhile; how many answers the viewers had."""
+    """A run's seconds and CPU seconds, the server's CPU seconds meanwhile, and the viewers' number of answers."""
 
     seconds: float
     cpu: float
@@ -67,7 +67,7 @@ class Viewer:
         self.answers += 1
 
     async def stay(self) -> None:
-        """Read the news, and ask in each round; whoever was let go comes back where it was."""
+        """Read events and ask in each round; a disconnected viewer connects again."""
         last: dict[str, str] = {}
         async with asyncio.TaskGroup() as looks:
             while True:
@@ -127,7 +127,7 @@ def copied(base: Path, folder: Path) -> None:
 
 
 async def took(folder: Path, base: Path, *, looked_on: bool) -> Took:
-    """What a run takes that goes on with a copy of *base*."""
+    """Time a run that continues a copy of *base*."""
     await asyncio.to_thread(copied, base, folder)
     if not looked_on:
         return Took(*await run(folder))

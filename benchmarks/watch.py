@@ -1,4 +1,4 @@
-"""``dicast watch`` on a trace that is being written: how long a verdict takes, and what kill -9 does to it."""
+"""Time verdicts of ``dicast watch`` on a growing trace, and kill the watch with SIGKILL."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Agents:
         return event
 
     def rest(self) -> Iterator[Event]:
-        """What is still to come of the sessions that are open, without new ones."""
+        """Return the remaining lines of the open sessions, without new sessions."""
         for session in self._open:
             yield from session
 
@@ -155,7 +155,7 @@ def _look(ledger: Path, seen: dict[tuple[str, str], float], stop: threading.Even
 
 
 def killed(folder: Path, kills: int, seed: int) -> Iterator[Figure]:
-    """Write a trace, rotate it now and then, and kill the watch again and again; then compare with what ``run`` gives.
+    """Write and rotate a trace while the watch is killed again and again; compare the result with ``run``.
 
     :raises Wrong: when a verdict is missing, was given twice, or is not the one that ``dicast run`` gives.
     """
@@ -182,7 +182,7 @@ def killed(folder: Path, kills: int, seed: int) -> Iterator[Figure]:
 
 
 def _write_and_rotate(work: Path, seed: int, stop: threading.Event) -> None:
-    """Write until told to stop, then what is left; each file is renamed after some seconds, and its lines kept together."""
+    """Write until a stop signal, then write the rest; rename each file after some seconds, at a line's end."""
     agents = Agents(40, seed)
     rotated = 0
     with (work / "whole.jsonl").open("w", encoding="utf-8") as whole:
@@ -219,7 +219,7 @@ def _kill_after(work: Path, seconds: float) -> bool:
 
 
 def _finish(work: Path) -> None:
-    """Let the watch come to the end of what was written, and stop it."""
+    """Wait until the watch has read the whole trace, and stop it."""
     ended = sum('"session.ended"' in line for line in (work / "whole.jsonl").open(encoding="utf-8"))
     with subprocess.Popen(
         WATCH, cwd=work, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

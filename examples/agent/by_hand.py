@@ -1,6 +1,6 @@
-"""Writes replies.jsonl: what a model might reply to the judges of pipeline.yaml, made up by hand.
+"""Write replies.jsonl: invented replies of a model to the judges of pipeline.yaml.
 
-A reply is found by what exactly was asked, so this has to be run again, from this folder, after any change of the conversations, of a
+Each reply belongs to one exact request: run this script again, in this folder, after any change of the conversations, of a
 judge's options or of its rubric: ``python by_hand.py`` (it needs ``dicast[agent,replay]`` and pytest).
 """  # noqa: INP001
 

@@ -1,7 +1,7 @@
-"""Writes answers.jsonl, gold.jsonl and replies.jsonl: sums that somebody has answered, which of them are right, and what two judges reply.
+"""Write answers.jsonl, gold.jsonl and replies.jsonl: answered sums, the right answers, and two judges' replies.
 
-Nothing was asked of a model: the quick judge is made sure and right about small sums, and unsure and often wrong about large ones; the slow judge is
-right. A reply is found by what exactly was asked, so this has to be run again, from this folder, after any change of the judges'
+No model replied. The quick judge is right and confident about small sums, unsure and often wrong about large sums.
+The slow judge is right. Each reply belongs to one exact request: run this script again, in this folder, after any change of the judges'
 options or of their rubric: ``python by_hand.py`` (it needs ``dicast[replay]`` and pytest).
 """  # noqa: INP001
 
@@ -22,7 +22,7 @@ QUICK = "Say at a glance"
 
 
 def answers() -> list[dict[str, str]]:
-    """Sums, of which three in ten have a wrong answer."""
+    """Return sums; three in ten have a wrong answer."""
     draw, rows = random.Random(7), []
     for number in range(COUNT):
         most = 20 if number % 3 else 9_999
@@ -39,7 +39,7 @@ def is_right(question: str, answer: str) -> bool:
 
 
 def reply(request: ChatRequest) -> Reply:
-    """What a judge says of the answer in *request*, under the seal of the call."""
+    """Return a judge's reply to the answer in *request*, with the seal of the call."""
     shown = request.messages[-1].content
     question, answer = re.findall(r"What is \d+ \+ \d+\?", shown)[0], re.findall(r"It is -?\d+\.", shown)[0]
     right, draw = is_right(question, answer), random.Random(question)
