@@ -20,6 +20,7 @@ from .optional_ledgers import HasAppendJudged as HasAppendJudged
 from .optional_ledgers import HasDigests as HasDigests
 from .optional_ledgers import HasIsAsyncLedger as HasIsAsyncLedger
 from .optional_ledgers import HasOpenJudgments as HasOpenJudgments
+from .optional_ledgers import HasPricingVersion as HasPricingVersion
 from .optional_ledgers import HasProofs as HasProofs
 from .optional_ledgers import HasReadJudged as HasReadJudged
 from .optional_ledgers import HasSchemes as HasSchemes

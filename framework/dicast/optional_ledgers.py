@@ -47,6 +47,13 @@ class HasVerdictColumns(Protocol):
         """Return the verdicts and failures of the ledger, or of one run, as columns. Without it, they are read from the events."""
 
 
+class HasPricingVersion(Protocol):
+    """Ledgers; on the live object."""
+
+    def pricing_version(self, run_id: str | None) -> str | None:
+        """Return the version of the price list of the newest verdict of the ledger, or of one run, that has one. Without it, the columns of all verdicts are read."""
+
+
 class HasActivityColumns(Protocol):
     """Ledgers; on the live object."""
 

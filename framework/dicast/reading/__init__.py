@@ -1,8 +1,8 @@
 """Reading of ledgers: columns of verdicts and activity, labels, runs, judged outputs, and the readers of commands.
 
-A live ledger may keep the columns itself. Its methods ``verdict_columns(run_id)``, ``activity_columns(run_id, types)`` and
-``open_judgments(run_id)`` then serve :func:`read_verdicts`, :func:`read_activity` and :func:`read_open_judgments`. Without a method, the
-function makes its result from the ledger's events.
+A live ledger may keep the columns itself. Its methods ``verdict_columns(run_id)``, ``activity_columns(run_id, types)``,
+``open_judgments(run_id)`` and ``pricing_version(run_id)`` then serve :func:`read_verdicts`, :func:`read_activity`, :func:`read_open_judgments` and
+:func:`read_pricing_version`. Without a method, the function makes its result from the ledger's events.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from .verdict_columns import (
     flags_of,
     line_of,
     milliseconds,
+    read_pricing_version,
     read_verdicts,
 )
 
@@ -146,6 +147,7 @@ __all__ = [
     "read_digest",
     "read_gold",
     "read_open_judgments",
+    "read_pricing_version",
     "read_root",
     "read_verdicts",
     "reader",

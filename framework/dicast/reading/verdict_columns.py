@@ -153,6 +153,13 @@ class VerdictColumns:
         for column, value in zip(self._columns(), values, strict=True):
             column.append(value)
 
+    @property
+    def pricing_version(self) -> str | None:
+        """The version of the price list of the newest verdict that has one; None without such a verdict."""
+        priced = {code for code, origin in enumerate(self.origins) if origin.pricing_version is not None}
+        newest = next((code for code in reversed(self.codes) if code in priced), None) if priced else None
+        return None if newest is None else self.origins[newest].pricing_version
+
     def usd_of(self, rows: Iterable[int]) -> Decimal:
         """Return the sum of the known amounts in usd of *rows*, with the largest number of decimals among them."""
         return self._sum(rows, "usd")
@@ -195,6 +202,14 @@ def read_verdicts(ledger: Any, run_id: str | None = None) -> VerdictColumns:
         columns = VerdictColumns().add(ledger.read(Query(run_id, VERDICT_TYPES)))
     retracted = retracted_labels(ledger)
     return _without_retracted(columns, retracted) if retracted else columns
+
+
+def read_pricing_version(ledger: Any, run_id: str | None = None) -> str | None:
+    """Return the version of the price list of the newest verdict that has one, in *ledger* or in one run; None without such a verdict."""
+    if not hasattr(ledger, "pricing_version"):
+        return read_verdicts(ledger, run_id).pricing_version
+    version: str | None = ledger.pricing_version(run_id)
+    return version
 
 
 def _without_retracted(columns: VerdictColumns, retracted: frozenset[Place]) -> VerdictColumns:

@@ -12,7 +12,7 @@ from .._kernel.values import Entry, Event, Query
 from .._kernel.values.clock import Clock
 from ..reading.activity import ACTIVITY_TYPES, read_activity
 from ..reading.open_judgments import read_open_judgments
-from ..reading.verdict_columns import read_verdicts
+from ..reading.verdict_columns import read_pricing_version, read_verdicts
 from .leases import LeaseConformance
 from .ledger_events import make_event
 from .pipeline import Bench
@@ -89,6 +89,7 @@ def column_values(ledger: Any) -> dict[str, Any]:
         numbers = ("seqs", "times", "flags", "scores", "confidences", "usd", "msat")
         values |= {f"{name} of {run_id}": repr([*getattr(verdicts, name)]) for name in numbers}
         origins = [verdicts.origins[code] for code in verdicts.codes]
+        values[f"prices of {run_id}"] = read_pricing_version(ledger, run_id)
         values[f"verdicts of {run_id}"] = repr((origins, verdicts.ids, verdicts.exact))
         for types in (ACTIVITY_TYPES, ACTIVITY_TYPES[1:3]):
             activity = read_activity(ledger, run_id, types)

@@ -20,7 +20,9 @@ from dicast.reading import name_hash
 from dicast.reading.blocks.block_columns import ACTIVITY, MARK, SPENT, TABLES, VERDICTS, part_of
 from dicast.reading.blocks.making import Layouts, columns_of
 from dicast.reading.blocks.merging import merge_activity
-from dicast.reading.blocks.stored_columns import StoredTable
+from dicast.reading.blocks.stored_columns import StoredColumns, StoredTable
+from dicast.testing.leases import Clock
+from dicast.testing.ledger_columns import EventsOnly, column_values, judged_events
 from dicast.toolkit.ledger_lines.blocks import body_of, list_in
 from dicast.toolkit.ledger_lines.chain import START, chained, leaf_of
 from dicast_ledger.format4.first_columns import first_texts
@@ -213,6 +215,36 @@ def test_a_part_comes_back_if_its_compressed_form_has_the_same_length():
     texts = [bytes(range(length)) + b"x" * count for length in range(0, 60, 3) for count in range(60)]
     assert [list_in(len(text), part_of(text)) for text in texts] == texts
     assert any(len(zlib.compress(text, 1)) == len(text) for text in texts)
+
+
+@pytest.mark.parametrize("least", [1, 10_000])
+def test_columns_equal_those_of_the_events_with_numpy_and_without(tmp_path, opened, least):
+    with mock.patch("dicast.reading.columns.MANY_ROWS", least), opened(tmp_path / "ledger.db") as ledger:
+        events = judged_events(Clock(), 600)
+        for start in range(0, 600, 150):
+            ledger.append(events[start : start + 150])
+        assert column_values(ledger) == column_values(EventsOnly(ledger))
+
+
+def test_the_newest_pricing_version_is_read_from_the_facts_of_blocks(tmp_path, opened, make_event, make_subject):
+    def verdicts(start, version):
+        return [
+            attrs.evolve(event, payload={**event.payload, "judge_pricing_version": version})
+            if event.type == "eval.completed"
+            else event
+            for number in range(start, start + 200)
+            for event in make_subject(number)
+        ]
+
+    with opened(tmp_path / "ledger.db") as ledger:
+        ledger.append(verdicts(0, None))
+        assert ledger.pricing_version() is None
+        for start, version in ((200, "v1"), (400, "v2"), (600, None)):
+            ledger.append(verdicts(start, version))
+        with mock.patch.object(StoredColumns, "table", autospec=True, side_effect=StoredColumns.table) as table:
+            assert ledger.pricing_version() == "v2"
+        assert table.call_count == 1
+        assert ledger.pricing_version("no such run") is None
 
 
 class OneTable:

@@ -188,6 +188,18 @@ class PostgresLedger:
             )
         )
 
+    def pricing_version(self, run_id: str | None = None) -> str | None:
+        """Return the version of the price list of the newest verdict of the ledger, or of one run, that has one.
+
+        :raises LedgerError: if the ledger cannot be read.
+        """
+        from dicast.reading.blocks.block_columns import VERDICTS  # no run needs it
+        from dicast.reading.blocks.merging import newest_pricing_version
+
+        return self._readers.result_of(
+            lambda snapshot: newest_pricing_version(block_columns(snapshot, Query(run_id, VERDICTS.types)), run_id)
+        )
+
     def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
         """Return the events of *types* of the ledger or of one run, as columns.
 

@@ -181,6 +181,16 @@ class SegmentLedger:
             run_id, VERDICTS.types, lambda blocks: merge_verdicts(blocks, run_id, self._names.get(run_id))
         )
 
+    def pricing_version(self, run_id: str | None = None) -> str | None:
+        """Return the version of the price list of the newest verdict of the ledger, or of one run, that has one.
+
+        :raises LedgerError: if a file is missing or was changed.
+        """
+        from dicast.reading.blocks.block_columns import VERDICTS  # no run needs it
+        from dicast.reading.blocks.merging import newest_pricing_version
+
+        return self._reader.merged(run_id, VERDICTS.types, lambda blocks: newest_pricing_version(blocks, run_id))
+
     def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
         """Return the events of *types* of the ledger or of one run, as columns.
 

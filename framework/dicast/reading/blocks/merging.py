@@ -172,6 +172,22 @@ def merge_verdicts(blocks: Blocks, run_id: str | None, names: Names | None = Non
     return columns if run_id is None else columns.of_run(run_id)
 
 
+def newest_pricing_version(blocks: Blocks, run_id: str | None) -> str | None:
+    """Return the version of the price list of the newest verdict in *blocks*, or in one run, that has one. Only the columns of one block are decompressed.
+
+    :raises ValueError: if a block cannot be read.
+    """
+    newest = None
+    for first, stored in blocks:
+        try:
+            origins = [VerdictOrigin(*facts) for facts in stored.facts(VERDICTS)]
+        except UNREADABLE as error:
+            raise unreadable(first, error) from error
+        if any(origin.pricing_version is not None and run_id in (None, origin.run_id) for origin in origins):
+            newest = first, stored
+    return None if newest is None else merge_verdicts([newest], run_id).pricing_version
+
+
 def merge_activity(
     blocks: Blocks, run_id: str | None, types: Sequence[str], names: Names | None = None
 ) -> ActivityColumns:

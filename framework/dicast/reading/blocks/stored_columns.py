@@ -74,6 +74,10 @@ class Stored(Protocol):
         """Return a table; None without an event of its types."""
         ...
 
+    def facts(self, table: Table) -> Sequence[Sequence[Any]]:
+        """Return the facts of a table by their number."""
+        ...
+
     def started(self) -> Mapping[str, Sequence[int]]:
         """Return the events that start judgments which do not end in the block, by the id of the verdict."""
         ...
@@ -140,6 +144,15 @@ class StoredColumns:
         end = text.index(b"\n")
         return StoredTable.of(table, orjson.loads(text[:end]), memoryview(text)[end + 1 :])
 
+    def facts(self, table: Table) -> Sequence[Sequence[Any]]:
+        """Return the facts of a table by their number. Mostly they are in the first bytes."""
+        place = TABLES.index(table)
+        text = beginning_of(self._sizes[place], self._part(place), _DESCRIPTION_BYTES)
+        if b"\n" not in text:
+            text = self._text(place)
+        facts: Sequence[Sequence[Any]] = orjson.loads(text[: text.index(b"\n")])[_FACTS] if text else ()
+        return facts
+
     def started(self) -> Mapping[str, Sequence[int]]:
         """Return the events that start judgments which do not end in the block, by the id of the verdict."""
         is_none = beginning_of(self._sizes[_JUDGMENTS], self._part(_JUDGMENTS), len(_NONE)) in (b"", _NONE)
@@ -170,6 +183,9 @@ class StoredColumns:
     def _text(self, place: int) -> bytes:
         return list_in(self._sizes[place], self._part(place))
 
+
+_DESCRIPTION_BYTES, _FACTS = 4096, 2
+"""Bytes that most descriptions of tables have at most, and the place of the facts in a description."""
 
 _JUDGMENTS, _NAMES = len(TABLES), len(TABLES) + 1
 _NONE = b"[{},"

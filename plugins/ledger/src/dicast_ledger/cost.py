@@ -14,7 +14,7 @@ import orjson
 
 from dicast import ConfigError, Event, Ledger, Query, named_run, read_ledger
 from dicast.commands import chosen_run, ledger_path
-from dicast.reading import milliseconds, read_verdicts
+from dicast.reading import milliseconds, read_pricing_version
 from dicast.reading.blocks.spent import AGENT, SPENT
 from dicast.toolkit.printable import one_line
 
@@ -77,7 +77,8 @@ def read_cost(
     """
     window = Window.of(start, end)
     document = _document(_read(ledger, group_by, run, window, include_eval=include_eval), group_by)
-    return {"window": window.document(), "current_pricing_version": _prices(ledger, run), **document}
+    prices = read_pricing_version(ledger, None if run is None else named_run(ledger, run))
+    return {"window": window.document(), "current_pricing_version": prices, **document}
 
 
 @attrs.frozen
@@ -121,14 +122,6 @@ class Window:
 
 def _written(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _prices(ledger: Ledger, run_id: str | None) -> str | None:
-    """Return the version of the price list of the newest verdict that has one; None without such a verdict."""
-    rows = read_verdicts(ledger, None if run_id is None else named_run(ledger, run_id))
-    priced = {code for code, origin in enumerate(rows.origins) if origin.pricing_version is not None}
-    newest = next((code for code in reversed(rows.codes) if code in priced), None) if priced else None
-    return None if newest is None else rows.origins[newest].pricing_version
 
 
 def _read(ledger: Ledger, group: Group, run_id: str | None, window: Window, *, include_eval: bool) -> Accounts:

@@ -110,12 +110,10 @@ class Ratings:
         """Read the chosen verdicts of *ledger*. Of several verdicts by one rater on one subject, the newest counts."""
         columns = self.judged
         codes = _compared_codes(columns, self._first_rows(), filter)
-        open_judgments = [
-            entry.event for entry in read_open_judgments(ledger, filter.only) if filter.chooses_event(entry.event)
-        ]
         self.labels = {columns.origins[code].judge for code in codes}
         if filter.between == "rubrics":
-            self.labels |= {str(event.payload["judge"]) for event in open_judgments}
+            started = [entry.event for entry in read_open_judgments(ledger, filter.only)]
+            self.labels |= {str(event.payload["judge"]) for event in started if filter.chooses_event(event)}
         self.own_labels = {label for label in self.labels if not label.startswith(RECORDED)}
         chosen = [code for code in codes if columns.origins[code].judge in (filter.labels or self.own_labels)]
         self.kinds = {columns.origins[code].kind for code in chosen}

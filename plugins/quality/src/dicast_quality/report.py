@@ -15,7 +15,6 @@ from dicast.reading import (
     CALLED,
     FAILED,
     ROUTED,
-    VerdictColumns,
     milliseconds,
     read_activity,
     read_open_judgments,
@@ -100,8 +99,9 @@ class QualityOptions:
         elsewhere = None if groups else self._elsewhere(ledger)
         saved_costs = verdicts.saved() if saved else None
         weighted = weighted_runs(ledger, () if run_id is None else (run_id,), since=written(self.start))
-        prices = _newest_prices(rows)
-        return Report(self, groups, self._backlog(open_), elsewhere, prices, saved_costs, of_tools, weighted)
+        return Report(
+            self, groups, self._backlog(open_), elsewhere, rows.pricing_version, saved_costs, of_tools, weighted
+        )
 
     def _backlog(self, events: Iterable[Event]) -> int:
         """Return the number of judgments started in the window, among *events* of judgments without an end."""
@@ -136,16 +136,6 @@ def _runs_of_tools(ledger: Ledger) -> frozenset[str]:
     """Return the ids of runs that commands such as ``dicast doctor`` and ``dicast label`` started."""
     started = (entry.event for entry in started_runs(ledger.read, tools=True))
     return frozenset(event.run_id for event in started if run_kind(event.payload) == "tool")
-
-
-def _newest_prices(rows: VerdictColumns) -> str | None:
-    """Return the price list of the newest verdict that has one."""
-    priced = {code for code, origin in enumerate(rows.origins) if origin.pricing_version is not None}
-    return (
-        next((rows.origins[code].pricing_version for code in reversed(rows.codes) if code in priced), None)
-        if priced
-        else None
-    )
 
 
 @attrs.frozen

@@ -54,6 +54,10 @@ class CachedLedger:
             return read_verdicts(self._ledger, run_id)
         return self._columns.get(self._head, lambda: read_verdicts(self._ledger))
 
+    def pricing_version(self, run_id: str | None) -> str | None:
+        """Return the version of the price list of the newest verdict that has one."""
+        return self.verdict_columns(run_id).pricing_version
+
     def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
         """Return recorded events of *types*. They share the names of the cached verdicts if both are equal."""
         events = read_activity(self._ledger, run_id, types)

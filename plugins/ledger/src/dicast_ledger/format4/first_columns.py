@@ -61,6 +61,11 @@ class FirstColumns:
             start += sum(description[0] * array(code).itemsize for code, spec in specs if spec is None)
         return None
 
+    def facts(self, table: Table) -> Sequence[Sequence[Any]]:
+        """Return the facts of a table by their number."""
+        stored = self.table(table)
+        return () if stored is None else stored.facts
+
     def started(self) -> Mapping[str, Sequence[int]]:
         """Return the events that start judgments which do not end in the block, by the id of the verdict."""
         started: Mapping[str, Sequence[int]] = self._document[0]["open"]

@@ -94,6 +94,16 @@ class BlockLedger(Opened):
         with self._reading() as connection:
             return read_verdicts(connection, run_id, self._names.get(run_id))
 
+    def pricing_version(self, run_id: str | None = None) -> str | None:
+        """Return the version of the price list of the newest verdict of the ledger, or of one run, that has one.
+
+        :raises LedgerError: if the file cannot be read.
+        """
+        from .merging import read_pricing_version  # no run needs it
+
+        with self._reading() as connection:
+            return read_pricing_version(connection, run_id)
+
     def activity_columns(self, run_id: str | None, types: Sequence[str]) -> ActivityColumns:
         """Return the events of *types* of the ledger or of one run, as columns.
 

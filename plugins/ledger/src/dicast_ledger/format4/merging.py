@@ -17,6 +17,7 @@ from dicast.reading.blocks.merging import (
     merge_activity,
     merge_spent,
     merge_verdicts,
+    newest_pricing_version,
     open_starts,
     reading_block,
     unreadable,
@@ -80,6 +81,14 @@ def read_verdicts(connection: sqlite3.Connection, run_id: str | None, names: Nam
     :raises ValueError: if a block cannot be read.
     """
     return merge_verdicts(block_columns(connection, Query(run_id, VERDICTS.types)), run_id, names)
+
+
+def read_pricing_version(connection: sqlite3.Connection, run_id: str | None) -> str | None:
+    """Return the version of the price list of the newest verdict of the ledger, or of one run, that has one.
+
+    :raises ValueError: if a block cannot be read.
+    """
+    return newest_pricing_version(block_columns(connection, Query(run_id, VERDICTS.types)), run_id)
 
 
 def read_activity(
