@@ -75,14 +75,14 @@ CAUSES = {
         2,
         REFUSED,
         "/v1/chat/completions: HTTP 401`",
-        "next: correct the key, then `dicast ci p.yaml`",
+        "next: correct the key, then `dicast ci p.yaml ",
     ),
     "404": Cause(
         "401, 402, 403, 404: The run ends. The exit code is 2 if nothing was spent",
         2,
         REFUSED,
         "/v1/chat/completions: HTTP 404`",
-        "next: correct the address or the model, then `dicast ci p.yaml`",
+        "next: correct the address or the model, then `dicast ci p.yaml ",
     ),
     "429": Cause(
         "After the last try the subject fails as judge_call_failed",
@@ -316,8 +316,8 @@ def test_a_killed_job_leaves_its_cause_and_the_command_that_judges_the_rest(shop
         assert shop.dicast(*command, "--resume").code == 0
         assert shop.dicast(*merge, "merged.db").code == 0
         return
-    (words,) = re.findall(r"- next: `dicast (ci p.yaml --resume.*?)` with the same options", job.comment())
-    done = shop.dicast(*words.split(), "--comment", "c.md")
+    (words,) = re.findall(r"- next: `dicast (ci p.yaml --resume.*?)` with the ledger", job.comment())
+    done = shop.dicast(*words.split())
     assert (done.code, chat_server.count) == (0, (12 if form == "suite" else COUNT) + 1)
     assert "`: passed\n" in job.comment()
 

@@ -247,7 +247,7 @@ def test_run_at_its_cap_goes_on_with_a_higher_one(shop, model):
     for file in ("show", "last"), ("run", "p.yaml", "--set", "budget.run=0.003 usd", *again):
         lines = shop.dicast(*file).out.splitlines()
         at = lines.index("to judge the subjects left out, raise the cap: budget.run is 0.003 usd; then:")
-        assert lines[at + 1] == f"next: dicast run p.yaml --resume {capped.json['run_id'][-6:]} --retry-failed"
+        assert lines[at + 1] == f"next: dicast run p.yaml --resume {capped.json['run_id']} --retry-failed"
     done = shop.dicast(*shlex.split(lines[at + 1].removeprefix("next: dicast ")), "--json")
     assert (done.code, done.json["scored"]) == (0, 6)
     assert questions(model) == Counter(dict.fromkeys(EVERY, 1))

@@ -50,7 +50,7 @@ def test_every_file_counts_the_failures_of_tasks_and_of_data(words, chat_server)
     for id_, label in (("call", "call failed"), ("empty", "reply is invalid"), ("blank", "missing_input")):
         (row,) = [line for line in markdown.splitlines() if line.startswith(f"| `row` `{id_}` | `named` |")]
         assert label in row or "blank in this row" in row
-    assert "2 of 5, 3 open" in markdown
+    assert "2 of 5, 3 failed" in markdown
     assert "with 3 open subjects counted both ways" in markdown
     page = (words / "out.html").read_text()
     data, _ = json.JSONDecoder().raw_decode(page[page.index('{"version":1') :])
@@ -66,11 +66,11 @@ def test_every_file_counts_the_failures_of_tasks_and_of_data(words, chat_server)
 def test_each_experiment_with_failures_has_its_next_commands(words, chat_server):
     words.pipeline(SUITE.replace("URL", chat_server.url) + EXPERIMENTS)
     lines = words.dicast("run", "p.yaml").out.splitlines()
-    runs = {event["payload"]["name"][6:]: event["run_id"][-6:] for event in words.events("run.started")}
+    runs = {event["payload"]["name"][6:]: event["run_id"] for event in words.events("run.started")}
     for name, run_id in runs.items():
         command = f"dicast run p.yaml --resume {run_id} --experiment {name} --retry-failed"
         assert f"next: {command}" in lines
-        assert f"details: dicast show {run_id} --full" in lines
+        assert f"details: dicast show {run_id[-6:]} --full" in lines
         assert command in words.dicast("show", run_id).out
     chat_server.answer = lambda asked: chat_server.raw({"choices": [{"message": {"content": "yes"}}]})
     before = chat_server.count

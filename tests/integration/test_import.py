@@ -361,7 +361,7 @@ def test_the_next_steps_end_with_the_report_or_with_the_command_that_installs_it
 
 
 def test_a_group_without_a_sample_is_a_wrong_request(folder):
-    assert "--by is for --sample N" in run_import("data", "--by", "model", code=2)
+    assert "--by needs --sample: add it, or remove --by" in run_import("data", "--by", "model", code=2)
 
 
 @pytest.mark.outside_data

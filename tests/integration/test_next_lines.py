@@ -160,8 +160,7 @@ def test_commands_inside_reasons_work_in_every_report(shop, chat_server, ledger,
         assert {"--retry-failed", "verdicts"} <= {word for command in words for word in command}, place
         for command in words:
             book.write_bytes(content)  # the ledger with the failures
-            same = options if command[1] == "ci" else []  # the comment adds: with the same options
-            done = shop.dicast(*command[1:], *same)
+            done = shop.dicast(*command[1:])
             assert done.code == 0, (place, command, done.err)
 
 

@@ -90,9 +90,9 @@ def test_a_run_without_a_score_is_not_compared(folder, changes, capsys):
     ]
     assert main(["run", "run.yaml", "--watch"]) == 0
     out = capsys.readouterr()
-    first, second, third = re.findall(r"  run \S{20}(\S{6})", out.out)
+    first, second, third = re.findall(r"  run (\S{26})", out.out)
     again = f"run run.yaml --resume {second} --retry-failed"
-    assert re.findall("next: dicast (.*)", out.out)[1:] == [again, f"compare {first} {third}"]
+    assert re.findall("next: dicast (.*)", out.out)[1:] == [again, f"compare {first[-6:]} {third[-6:]}"]
     assert [text.count("next: ") for text in out.out.split("details: ")] == [0, 2, 1, 0]
 
 

@@ -155,6 +155,20 @@ def test_a_resumed_run_is_filtered_by_the_run_that_was_the_newest_at_its_start(f
     assert "every subject of run" in newer, "a new run is filtered by the newest run"
 
 
+@pytest.mark.parametrize("rule", ["failing", "failing=selected"])
+def test_a_resumed_run_keeps_its_subjects_although_the_older_run_was_retried_since(folder, capsys, rule):
+    command = '[sh, -c, "grep -q cities && echo Ankara || cat answer.txt"]'
+    (folder / "run.yaml").write_text(f"task: {{task/command: {{command: {command}}}}}" + PIPELINE)
+    _, whole = run(capsys)
+    _, part = run(capsys, "--filter", rule)
+    assert whole["failed"] == part["failed"] == 2
+    (folder / "answer.txt").write_text("Ankara")
+    assert run(capsys, "--resume", whole["run_id"], "--retry-failed")[1]["failed"] == 0
+    code, resumed = run(capsys, "--resume", part["run_id"], "--filter", rule, "--retry-failed")
+    assert (code, resumed["run_id"], resumed["failed"]) == (0, part["run_id"], 0)
+    assert resumed["scored"] == 2
+
+
 def test_a_filtered_run_is_not_the_newest_whole_run(folder, capsys):
     _, whole = run(capsys)
     run(capsys, "--filter", "id=a2")

@@ -14,6 +14,7 @@ import click
 from .._init.written import refuse_existing, write_new
 from .._kernel.cli.options import as_json
 from .._kernel.cli.output import only_document, print_json
+from .._kernel.cli.requirements import requires
 from .._kernel.contract.registry import commands
 from .._kernel.values.errors import ConfigError, DataError, Problem
 from .._kernel.values.names import nearest
@@ -66,6 +67,7 @@ INCOMPLETE = 3
 @click.option("--by", metavar="model|day|KEY", help="Draw equally many sessions of each model, day, or value of a key.")
 @click.option("--full", is_flag=True, help="List each file and all notes.")
 @as_json
+@requires(by="sample")
 def import_files(
     paths: tuple[Path, ...], out: Path, dry_run: bool, format_: str | None, encoding: str | None, scan: Scan, sample: int | None,
     by: str | None, full: bool, as_json: bool,
@@ -79,8 +81,6 @@ def import_files(
     node_modules are not looked into. Nothing is changed or uploaded.
     """
     is_asked = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
-    if by is not None and sample is None:
-        raise click.UsageError("--by is for --sample N")
     sources = detecting_sources()
     request = FileOptions(sources, _known_format(format_, sources, paths), encoding, scan, is_asked)
     if not dry_run:

@@ -548,7 +548,7 @@ def test_a_provider_that_refuses_is_named_in_the_comment_with_the_next_step(fold
     assert "### dicast: `answers`: not judged (exit code 2)\n" in text
     assert "undecided" not in text
     assert f"- `m-1 at {url}/chat/completions: HTTP 401`\n" in text
-    assert "- next: correct the key, then `dicast ci asking.yaml` with the same options" in text
+    assert "- next: correct the key, then `dicast ci asking.yaml --comment comment.md`\n" in text
     assert "- Not compared with `main`: `the run was not completed`" in text
     assert "sk-" not in text
     assert "--resume" not in text
@@ -640,8 +640,7 @@ def test_a_budget_that_allows_no_call_is_named_in_the_comment_with_its_amounts(f
     line += r"and the most expensive of these calls may cost up to 0\.0000\d+ usd\n"
     line += "- subjects left out because of the budget: 40 of 40\n"
     assert re.search(
-        line
-        + "- next: raise the cap: budget.run is 0.000001 usd, then `dicast ci asking.yaml` with the same other options",
+        line + "- next: raise the cap: budget.run is 0.000001 usd, then `dicast ci asking.yaml --comment comment.md`\n",
         text,
     )
     assert "- Not compared: `the run has no score of the label`" in text
@@ -702,8 +701,8 @@ def test_a_cap_that_is_reached_half_way_is_named_with_the_command_that_goes_on(f
         r"budget\.run is 0\.0003 usd, this run spent 0\.000\d+ usd, and the most expensive of these calls", cap
     )
     assert re.search(r"\n- subjects left out because of the budget: \d+ of 40\n", text)
-    again = r"- next: raise the cap: budget\.run is 0\.0003 usd, then `dicast ci asking.yaml --resume \w+ --retry-failed` with"
-    assert re.search(again + r" the same other options and the ledger of this job, `\.dicast/ledger\.db`\. ", text)
+    again = r"- next: raise the cap: budget\.run is 0\.0003 usd, then `dicast ci asking.yaml --resume \w+ --comment comment\.md --retry-failed`"
+    assert re.search(again + r" with the ledger of this job, `\.dicast/ledger\.db`\. ", text)
     assert "`throttled_no_heuristic` of the task (the remaining budget is too small): " in text
 
 
@@ -714,7 +713,7 @@ def test_a_call_that_fails_has_its_first_cause_and_the_command_that_tries_again(
         code, text = comment(folder, "asking.yaml")
     assert code == 3
     assert f"; the first: `m-1 at {url}/chat/completions: HTTP 429`\n" in text.replace("prompt/chat: ", "")
-    assert "- next: wait until the endpoint answers, then `dicast ci asking.yaml`" in text
+    assert "- next: wait until the endpoint answers, then `dicast ci asking.yaml --comment comment.md`" in text
     assert "sk-" not in text
 
 
@@ -771,7 +770,7 @@ def test_a_second_signal_leaves_the_comment_of_a_killed_run(folder, monkeypatch)
     assert text.split("\n\n")[1:3] == [EMPTY, "### dicast: `main.yaml`: ended without a result"]
     assert "such as by a second signal, a kill or a lack of memory" in text
     assert "- judged before the end: at least 40 subjects, spent nothing; run `" in text
-    assert re.search(r"- next: `dicast ci main.yaml --resume \w+` with the same options and the ledger of this", text)
+    assert re.search(r"- next: `dicast ci main.yaml --resume \w+ --comment comment.md` with the ledger of this", text)
     assert "nothing was judged" not in text
 
 
@@ -803,11 +802,7 @@ def test_each_reason_to_stop_has_words_and_a_next_step(reason, tmp_path):
     }
     text = "\n".join(reason_lines({**empty, **done, "run_id": "R", "name": "a"}, "a.yaml", tmp_path / "ledger.db"))
     assert f"{STOPS[reason]} (`{reason}`); scored before: 1 of 4 subjects" in text
-    shard_note = " (without `--merge` and its ledgers)" * (reason == "unfinished_shards")
-    assert (
-        f"`dicast ci a.yaml --resume R --ledger ledger.db` with the same options{shard_note} and the ledger of this job, `ledger.db`. "
-        in text
-    )
+    assert "`dicast ci a.yaml --resume R` with the ledger of this job, `ledger.db`. " in text
 
 
 def test_a_sink_that_lost_events_is_in_the_comment_of_a_run_that_passed(folder):
@@ -822,7 +817,7 @@ def test_an_endpoint_that_is_down_has_one_next_step_in_log_and_comment(folder):
     asking(folder, "http://127.0.0.1:9/v1")
     code, text = comment(folder, "asking.yaml", "--set", "gate=null")
     assert code == 2
-    assert "- next: start the server, or correct base_url, then `dicast ci asking.yaml` with the same options" in text
+    assert "correct base_url, then `dicast ci asking.yaml --set gate=null --comment comment.md`\n" in text
     assert "correct the key" not in text
 
 

@@ -190,7 +190,8 @@ def test_progress_of_a_dead_run_has_the_command_that_resumes_it_with_its_options
         ledger.append([attrs.evolve(events[0], payload=payload), *events[1:4]])
         command = progress(ledger, {"run_id": events[0].run_id})["resume_command"]
     assert command.startswith("dicast run ")
-    assert command.endswith(f"judged.yaml --set 'budget.run=2 usd' --only paid --resume {events[0].run_id}")
+    options = f"--resume {events[0].run_id} --ledger {tmp_path / 'ledger.db'}"
+    assert command.endswith(f"judged.yaml --set 'budget.run=2 usd' --only paid {options}")
 
 
 @pytest.fixture

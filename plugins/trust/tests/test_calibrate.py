@@ -198,7 +198,9 @@ def test_model_of_signals_is_cross_fitted_and_fixed_by_the_seed(judged):
 
 
 def test_feature_that_no_verdict_has_is_refused(judged):
-    message = judged.refused("calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--features", "mood")
+    message = judged.refused(
+        "calibrate", "pipeline.yaml", "--gold", "gold.jsonl", "--signals", "model", "--features", "mood"
+    )
     assert "--features mood" in message
     assert "attempts" in message
 

@@ -21,7 +21,7 @@ from .calling_command import CallingCommand
 from .options import LEDGER, as_json, full
 from .output import only_document, print_json
 from .outputs import Outputs
-from .runs import read_chosen, selection
+from .runs import read_chosen, unrecorded_options
 from .screen import screen_parts
 from .summary import run_parts
 
@@ -59,7 +59,9 @@ def merge_shards(
                 outcome, words = in_loop(
                     merge_ledgers(places, partial(_build, ledger=ledger, outputs=outputs, caller=caller))
                 )
-            command = caller.command(str(caller.file or words.path), words.settings, selection((), ledger), words.only)
+            command = caller.command(
+                str(caller.file or words.path), words.settings, unrecorded_options(ledger), words.only
+            )
         if as_json:
             print_json(outcome.document)
         else:

@@ -59,7 +59,6 @@ class Outputs(AbstractContextManager["Outputs"]):
             )
         self._paths = self._named = paths
         self.sinks = [_sink(path) for path in paths if path.suffix.lower() != _DOCUMENT]
-        self.flags = [word for path in paths for word in ("--out", str(path))]
         self._documents = [path for path in paths if path.suffix.lower() == _DOCUMENT]
         self._open: dict[Path, AtomicFile] = {}
         try:

@@ -28,6 +28,7 @@ from .options import LEDGER, ShardPart, as_json, full, overrides
 from .output import MOST, only_document, print_json
 from .outputs import Outputs
 from .progress import Progress
+from .requirements import requires
 from .screen import screen_parts
 from .summary import run_parts
 
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
 )
 @full
 @as_json
+@requires(primary="metric_lines", retry_failed="resume")
 def run(
     file: Path | None,
     limit: int | None,
@@ -130,10 +132,8 @@ def run(
     if resume == LAST:  # the newest unfinished run, as without a value
         resume = ""
     refuse_combinations(click.get_current_context().params)
-    if primary is not None and not metric_lines:
-        raise click.UsageError("--primary applies to METRIC lines; add --metric-lines")
     with Outputs(out) as outputs:
-        flags = [*(["--yes"] if yes else []), *selection(filters, ledger, shard, experiment), *outputs.flags]
+        flags = [*selection(filters, shard=shard, experiment=experiment), *unrecorded_options(ledger, out, yes=yes)]
         caller = click.get_current_context().find_object(CallingCommand) or CallingCommand(("dicast", "run"))
         command = caller.command(str(file), overrides, flags, only)
         request = Request(
@@ -185,17 +185,17 @@ def _watch(
     return run_again(file, request, run_once)
 
 
-def selection(
-    filters: Sequence[str],
-    ledger: Path | str | None,
-    shard: Shard | None = None,
-    experiment: str | None = None,
-) -> list[str]:
-    """Return the options that select the experiment, subjects and the ledger, for a command that resumes the run."""
-    options = {"--filter": filters, "--ledger": [] if ledger is None else [without_password(ledger)]}
+def selection(filters: Sequence[str], *, shard: Shard | None = None, experiment: str | None = None) -> list[str]:
+    """Return the options that select the experiment and subjects, for a command that resumes the run. ``run.started`` records them."""
+    options = {"--filter": filters, "--shard": [] if shard is None else [str(shard)]}
     options["--experiment"] = [] if experiment is None else [experiment]
-    options["--shard"] = [] if shard is None else [str(shard)]
     return [word for option, texts in options.items() for text in texts for word in (option, text)]
+
+
+def unrecorded_options(ledger: Path | str | None, out: Sequence[Path] = (), *, yes: bool = False) -> list[str]:
+    """Return the options that a command that resumes the run needs, and that ``run.started`` does not record."""
+    place = [] if ledger is None else ["--ledger", without_password(ledger)]
+    return [*place, *["--yes"] * yes, *(word for path in out for word in ("--out", str(path)))]
 
 
 def _rules(filters: Sequence[str]) -> tuple[Condition | Failing, ...]:

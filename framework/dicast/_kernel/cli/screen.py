@@ -380,7 +380,7 @@ def retry_lines(done: Document, command: RunCommand | None) -> Iterator[str]:
         return
     if caps := reached_caps(done):
         yield f"to judge the subjects left out, {raise_caps_text(caps)}; then:"
-    yield f"next: {command.raising(caps).retrying(short_run(done['run_id']))}"
+    yield f"next: {command.raising(caps).retrying(done['run_id'])}"
 
 
 def _lowest_id(done: Document) -> str | None:

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from ..contract.protocols import Ledger
 from ..plan.sections import Pipeline
 from ..resume.named_runs import LAST
+from ..source.filters import Condition, Failing, Filter, resolved
+from ..values import Entry
 from ..values.errors import ConfigError
 from ..values.passes import SubjectKey
 from .baseline import find_results
+
+
+def resolve_filters(
+    filters: Sequence[Condition | Failing], ledger: Ledger, pipeline: Pipeline, run_id: str, earlier: Entry | None
+) -> tuple[Filter, ...]:
+    """Return *filters* with the subjects of each ``failing``: of a resumed run the subjects that it recorded, as the other run may have changed since.
+
+    :param run_id: the id of the run that starts, or is resumed.
+    :param earlier: the ``run.started`` entry of a resumed run.
+    :raises ConfigError: as :func:`failing_subjects`.
+    """
+    before = None if earlier is None else earlier.seq
+    started: Mapping[str, Any] = {} if earlier is None else earlier.event.payload
+    recorded = started.get("selected", {})  # older runs have none
+    return resolved(filters, lambda name: failing_subjects(ledger, pipeline, name, run_id, before=before), recorded)
 
 
 def failing_subjects(

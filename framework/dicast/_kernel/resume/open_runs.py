@@ -95,8 +95,13 @@ class RunCommand:
         return {name: values for name, values in members.items() if values}
 
 
-def command_of(started: Mapping[str, Any], *flags: str) -> RunCommand | None:
-    """Return the command of a run with the payload *started* of its ``run.started``, with *flags*; None if ``dicast run`` did not start it."""
+def command_of(
+    started: Mapping[str, Any], *flags: str, program: Sequence[str] = ("dicast", "run")
+) -> RunCommand | None:
+    """Return the command of a run with the payload *started* of its ``run.started``, with *flags*; None if ``dicast run`` did not start it.
+
+    :param program: the words of another command that runs pipelines, such as ``dicast ci``.
+    """
     file, _, experiment = str(started.get("file")).partition("#")
     if file.startswith("<") or run_kind(started) not in _OF_FILES:
         return None
@@ -108,7 +113,9 @@ def command_of(started: Mapping[str, Any], *flags: str) -> RunCommand | None:
     is_resumable = not (started.get("preview") or (suite and filters))
     options = shard or started  # missing in runs of older versions
     settings, only = options.get("set") or (), options.get("only") or ()
-    command = RunCommand(path_from_here(path), settings, (*words, *flags), is_resumable=is_resumable, only=only)
+    command = RunCommand(
+        path_from_here(path), settings, (*words, *flags), program, is_resumable=is_resumable, only=only
+    )
     command = evolve(command, experiment=experiment) if suite else command
     return command.without(lambda setting: "=" not in setting)
 

@@ -95,6 +95,7 @@ class RunSteps:
         self._subjects: NamedSubjects | None = None
         self._filtered: FilteredSource | None = None
         self._filter_digest: dict[str, str] = {}
+        self._selected: dict[str, dict[str, dict[str, list[str]]]] = {}
         self.baseline: Results | None = None
         self._baselines: Mapping[str, Results | None] = {}
         self._observers: RecordObservers | None = None
@@ -139,7 +140,7 @@ class RunSteps:
             started = with_request(
                 started, request, self._mask, self.report.expected, keeps_content=self.context.keeps_content
             )
-            started |= await self._split(source, data)
+            started |= self._selected | await self._split(source, data)
             observing = evolve(self.context, baseline=self.baseline)
             if self.pipeline.is_observed:
                 from ..records.observers import RecordObservers  # few runs compute figures over records
@@ -233,14 +234,12 @@ class RunSteps:
 
     def _filter(self, source: Source) -> Source:
         """Return *source* with the filters of the request."""
-        from ..records.failing import failing_subjects  # most runs have no filter
-        from ..source.filters import FilteredSource, filter_digest, resolved
+        from ..records.failing import resolve_filters  # most runs have no filter
+        from ..source.filters import FilteredSource, filter_digest, selected_ids
 
-        before = None if self.earlier is None else self.earlier.entry.seq
-        exclude, pipeline = self.context.run_id, self.pipeline
-        rules = resolved(
-            self.request.filters, lambda name: failing_subjects(self.ledger, pipeline, name, exclude, before=before)
-        )
+        run_id, earlier = self.context.run_id, None if self.earlier is None else self.earlier.entry
+        rules = resolve_filters(self.request.filters, self.ledger, self.pipeline, run_id, earlier)
+        self._selected = {"selected": ids} if (ids := selected_ids(rules)) else {}
         self._filter_digest = {"filter": filter_digest(rules)}
         self._filtered = FilteredSource(source, rules)
         return self._filtered

@@ -244,7 +244,27 @@ def filter_digest(rules: Sequence[Filter]) -> str:
 
 
 def resolved(
-    rules: Sequence[Condition | Failing], failing: Callable[[str | None], Collection[SubjectKey]]
+    rules: Sequence[Condition | Failing],
+    failing: Callable[[str | None], Collection[SubjectKey]],
+    recorded: Mapping[str, Mapping[str, Sequence[str]]],
 ) -> tuple[Filter, ...]:
-    """Return *rules* with the subjects of each :class:`Failing`, which *failing* returns for the name of a run."""
-    return tuple(Selected(rule.text, failing(rule.run)) if isinstance(rule, Failing) else rule for rule in rules)
+    """Return *rules* with the subjects of each :class:`Failing`: the *recorded* subjects of a resumed run, else those that *failing* returns for the name of a run."""
+
+    def keys(rule: Failing) -> Collection[SubjectKey]:
+        kinds = recorded.get(rule.text)
+        if kinds is None:
+            return failing(rule.run)
+        return frozenset((kind, id_) for kind, ids in kinds.items() for id_ in ids)
+
+    return tuple(Selected(rule.text, keys(rule)) if isinstance(rule, Failing) else rule for rule in rules)
+
+
+def selected_ids(rules: Sequence[Filter]) -> dict[str, dict[str, list[str]]]:
+    """Return the ids of the subjects that each :class:`Selected` of *rules* selects, by its text and the kind, for ``run.started``."""
+    selections: dict[str, dict[str, list[str]]] = {}
+    for rule in rules:
+        if isinstance(rule, Selected):
+            kinds = selections.setdefault(rule.text, {})
+            for kind, id_ in sorted(rule.keys):
+                kinds.setdefault(kind, []).append(id_)
+    return selections

@@ -12,7 +12,7 @@ import attrs
 import click
 
 from dicast import ConfigError
-from dicast.commands import as_json, print_json, sigterm_as_ctrl_c
+from dicast.commands import as_json, print_json, requires, sigterm_as_ctrl_c
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import read_text
 from dicast.toolkit.printable import one_line
@@ -65,6 +65,7 @@ def autoresearch() -> None:
 @click.option("--checks-timeout", type=float, default=300.0, show_default=True, help="Seconds for the checks.")
 @click.option("--propose-timeout", type=float, default=600.0, show_default=True, help="Seconds for a proposer.")
 @as_json
+@requires(min_confidence="noise")
 def init(as_json: bool, **options: Any) -> None:
     """Start a session in the git repository of the current folder. A second call starts a new segment."""
     git = open_repository(Path.cwd())

@@ -16,7 +16,7 @@ import click
 import orjson
 
 from dicast import LedgerError, RequestError
-from dicast.commands import CallingCommand, merge_shards, run, sigterm_as_ctrl_c
+from dicast.commands import CallingCommand, merge_shards, requires, run, sigterm_as_ctrl_c, unrecorded_words
 from dicast.reporting import code
 from dicast.toolkit.atomic_file import output_path
 from dicast.toolkit.files import error_reason
@@ -61,6 +61,7 @@ _INTERRUPT_CODE, _REFUSAL_CODE = 130, 2
     help="Merge the shards of FILE as dicast merge does: LEDGER... and the options of dicast merge follow.",
 )
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF dicast run]")
+@requires(against="comment", report_url="comment")
 def ci(
     file: Path,
     junit: str | None,
@@ -127,7 +128,8 @@ def _with_comment(file: Path, junit: str | None, options: _Options, comment: Com
     )
     is_interrupted = False
     path, target = str(documents), str(comment.path.absolute())
-    settings = {"documents_path": path, "comment_path": target, "pipeline": name, "against": comment.baseline}
+    texts = {"documents_path": path, "comment_path": target, "pipeline": name, "against": comment.baseline}
+    settings = {**texts, "flags": options.printed_flags()}
     sink = {"github/documents": {"as": "ci-documents", **settings}}
     try:
         code = _on_system(file, junit, options.with_sinks(sink))
@@ -204,6 +206,10 @@ class _Options:
     def has(self, *names: str) -> bool:
         """Return whether any of the *words* is an option in *names*."""
         return any(word.partition("=")[0] in names for word in self.words)
+
+    def printed_flags(self) -> list[str]:
+        """Return the options that a command for the next run needs, next to the options that ``run.started`` records."""
+        return [*unrecorded_words(self.words, merges=self.merges), *self.flags]
 
     def with_sinks(self, *sinks: Mapping[str, object]) -> _Options:
         """Return the options with *sinks*."""

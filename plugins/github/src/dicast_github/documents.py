@@ -18,7 +18,7 @@ from dicast.toolkit.files import MAX_DATA_BYTES, read_bytes
 
 from .baselines import refuse_unknown_run
 from .comment import write_progress
-from .reasons import ledger_place, resume_options, shown_option
+from .reasons import COMMAND, ledger_place, next_command
 from .rows import MAX_NAMED
 from .summary import ENDS
 
@@ -55,10 +55,11 @@ class Misses:
 
 
 class Progress:
-    """State of a *run* in the comment at *path*: the judged subjects and the cost. *name* is the pipeline file."""
+    """State of a *run* in the comment at *path*: the judged subjects and the cost. *name* is the pipeline file, *flags* are options of the next command."""
 
-    def __init__(self, path: Path, name: str, run: RunContext) -> None:
-        self._path, self._name, self._run = path, name, run
+    def __init__(self, path: Path, name: str, run: RunContext, flags: Sequence[str] = ()) -> None:
+        self._path, self._name, self._run, self._flags = path, name, run, flags
+        self._started: Mapping[str, Any] = {}
         self._subjects, self._last_key, self._last_time = 0, ("", ""), 0.0
         self._cost = {"usd": Cost("0"), "msat": Cost("0", "msat")}
 
@@ -66,7 +67,9 @@ class Progress:
         """Count the subjects and the cost in *events*, and write the comment if it is older than :data:`SECONDS`."""
         for event in events:
             key = str(event.subject_kind), str(event.subject_id)
-            if event.type == _SETTLED:
+            if event.type == _STARTED:
+                self._started = event.payload
+            elif event.type == _SETTLED:
                 payload: Mapping[str, Any] = event.payload
                 self._cost[payload["unit"]] += Cost(payload["amount"], payload["unit"])
             elif event.type in _VERDICTS and key != self._last_key:  # the verdicts of a subject follow each other
@@ -77,11 +80,10 @@ class Progress:
     def write(self) -> None:
         """Write the comment."""
         run, cost = self._run, money({unit: amount.decimal for unit, amount in self._cost.items()})
-        command = f"dicast ci {self._name} {resume_options(run.name, run.run_id)}"
+        command = next_command(self._started, self._name, self._flags).resuming(run.run_id)
         state = f"judged before the end: at least {self._subjects:,} subjects, spent {cost}; run {code(run.run_id)}"
-        command += "" if run.ledger_path is None else shown_option(run.ledger_path)
         place = "" if run.ledger_path is None else ledger_place(run.ledger_path)
-        write_progress(self._path, self._name, [state, f"next: {code(command)} with the same options{place}"])
+        write_progress(self._path, self._name, [state, f"next: {code(command)}{place}"])
         self._last_time = time.monotonic()
 
 
@@ -92,6 +94,7 @@ class Documents:
     :param documents_path: the file to append to; a relative path starts at the pipeline's folder. All experiments of a suite append to it.
     :param comment_path: the comment of ``dicast ci``, which has the number of judged subjects and the cost so far, for a process that is killed.
     :param pipeline: the pipeline file, which names the comment.
+    :param flags: options of the next command in the comment that the run does not record, such as ``--junit``.
     :param against: the run or file that the comment compares with, which must exist before the run starts.
     """
 
@@ -103,6 +106,7 @@ class Documents:
     comment_path: Path | None = attrs.field(default=None, converter=attrs.converters.optional(Path))
     pipeline: str = ""
     against: str | None = None
+    flags: tuple[str, ...] = attrs.field(default=(), converter=tuple)
 
     @asynccontextmanager
     async def open(self, run: RunContext) -> AsyncIterator[DocumentsFile]:
@@ -116,18 +120,23 @@ class Documents:
         AtomicFile(path, run=run.run_id).discard()
         progress = None
         if self.comment_path is not None:
-            progress = Progress(output_path(run.base, self.comment_path, None), self.pipeline, run)
+            progress = Progress(output_path(run.base, self.comment_path, None), self.pipeline, run, self.flags)
             progress.write()
-        yield DocumentsFile(path, None if run.ledger_path is None else str(run.ledger_path), str(run.base), progress)
+        yield DocumentsFile(
+            path, None if run.ledger_path is None else str(run.ledger_path), str(run.base), progress, self.flags
+        )
 
 
 class DocumentsFile:
     """The open file, with the document of the run if it has ended.
 
-    *ledger* is the path of the ledger, and *base* the folder of the pipeline.
+    *ledger* is the path of the ledger, *base* the folder of the pipeline, and *flags* are options of the next command.
     """
 
-    def __init__(self, path: Path, ledger: str | None, base: str, progress: Progress | None) -> None:
+    def __init__(
+        self, path: Path, ledger: str | None, base: str, progress: Progress | None, flags: Sequence[str] = ()
+    ) -> None:
+        self._flags = flags
         self._path, self._ledger, self._base, self._progress = path, ledger, base, progress
         self._started: Mapping[str, Any] = {}
         self._done: Mapping[str, Any] | None = None
@@ -156,6 +165,8 @@ class DocumentsFile:
             "base": self._base,
             "not_passed": self._misses.rows(),
             "not_started": [*not_started(self._started, self._done)],
+            "started": {name: self._started[name] for name in COMMAND if name in self._started},
+            "flags": self._flags,
         }
         with AtomicFile(self._path) as file:
             file.write(old + orjson.dumps(document) + b"\n")

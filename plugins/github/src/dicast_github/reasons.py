@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dicast import read_ledger
+from dicast.commands import RunCommand, command_of
 from dicast.reading import run_document
 from dicast.reporting import (
     ALL_METRICS,
     cap_lines,
     code,
-    ledger_option,
     may_pass_again,
     raise_caps_text,
     reached_caps,
@@ -59,6 +58,11 @@ _REFUSED_PARTS = {"401": "the key", "403": "the key", "404": "the address or the
 
 _CONNECTION_FIX = re.compile(r"; (start the server, or correct \w+)")
 """The next step in the message of a call without a connection."""
+
+COMMAND = ("file", "name", "kind", "suite", "shard", "filter", "set", "only", "preview", "live")
+"""Members of ``run.started`` with the command of the run."""
+
+_PROGRAM = ("dicast", "ci")
 
 _QUERY = re.compile(r"\?[^\s:]*(?=[:\s]|$)")
 
@@ -137,9 +141,7 @@ def reason_lines(done: Document, file: str, ledger: Path | None, *, is_fork: boo
     connection, status = _connection_fix(done, messages), _STATUS.search(first_fault or "")
     fix = f"{connection}, then " if connection else _fix(done, is_refused=is_refused, status=status and status[1])
     if fix is not None and not (is_fork and is_refused and not is_judged(done)):
-        options = f"the same{' other' * bool(reached_caps(done) and not is_refused)} options"
-        options += " (without `--merge` and its ledgers)" * ("shards" in stopped)
-        yield f"- next: {fix}{code(_command(done, file, ledger))} with {options}{_place(done, ledger)}"
+        yield f"- next: {fix}{code(_command(done, file))}{_place(done, ledger)}"
 
 
 def _connection_fix(done: Document, messages: Sequence[str]) -> str | None:
@@ -164,24 +166,25 @@ def _fix(done: Document, *, is_refused: bool, status: str | None = None) -> str 
     return "" if (done["stopped"] or {}).get("reason") in STOPS else None
 
 
-def resume_options(name: str, run_id: str) -> str:
-    """Return the options of ``dicast ci`` that resume the run; a run in a suite, with a slash in its *name*, is resumed with its suite."""
-    return "--resume" if "/" in name else f"--resume {run_id}"
+def next_command(started: Document, file: str, flags: Sequence[str]) -> RunCommand:
+    """Return the command ``dicast ci`` of the run with the members :data:`COMMAND` of *started*, as the job's log has it.
+
+    :param file: the pipeline file, of a run that has not started.
+    :param flags: the options that ``run.started`` does not record.
+    """
+    shown = [flag.replace(f"{Path.cwd().as_posix()}/", "") for flag in flags]
+    if not started:
+        return RunCommand(file, flags=shown, program=_PROGRAM)
+    return command_of(started, *shown, program=_PROGRAM) or RunCommand(file, flags=shown, program=_PROGRAM)
 
 
-def _command(done: Document, file: str, ledger: Path | None) -> str:
+def _command(done: Document, file: str) -> str:
     """Return the command that judges the missing subjects; of a run without a verdict, all subjects."""
-    if not is_judged(done):
-        return f"dicast ci {file}"
-    again = " --retry-failed" if done["failures"] and may_pass_again(done) else ""
-    option = "" if ledger is None else shown_option(ledger)
-    return f"dicast ci {file} {resume_options(str(done['name']), str(done['run_id']))}{again}{option}"
-
-
-def shown_option(ledger: Path) -> str:
-    """Return the option that names *ledger* in a command, without a folder of the runner; empty for the default ledger."""
-    option = ledger_option({"path": str(ledger)})
-    return f" --ledger {shlex.quote(_shown_path(ledger))}" if option else ""
+    command = next_command(done.get("started", {}), file, done.get("flags", ())).raising(reached_caps(done))
+    if not is_judged(done) or not command.is_resumable:
+        return command.starting()
+    again = ["--retry-failed"] if done["failures"] and may_pass_again(done) else []
+    return command.resuming(str(done["run_id"]), *again)
 
 
 def _place(done: Document, ledger: Path | None) -> str:
@@ -192,7 +195,7 @@ def _place(done: Document, ledger: Path | None) -> str:
 def ledger_place(ledger: Path) -> str:
     """Return the words that name *ledger*, without a folder of the runner, for a command that resumes a run."""
     name = code(_shown_path(ledger))
-    return f" and the ledger of this job, {name}. Without that ledger, leave out `--resume`; every subject is then judged again"
+    return f" with the ledger of this job, {name}. Without that ledger, leave out `--resume`; every subject is then judged again"
 
 
 def _shown_path(ledger: Path) -> str:

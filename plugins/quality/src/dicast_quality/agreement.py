@@ -11,7 +11,7 @@ import click
 import orjson
 
 from dicast import ConfigError, DataError, Ledger, Problem, named_run, nearest, read_ledger
-from dicast.commands import as_json, ledger_path
+from dicast.commands import as_json, ledger_path, requires
 from dicast.reading import LabeledOutputs, is_in_ledger, read_gold, weighted_runs
 from dicast.toolkit.printable import one_line
 from dicast.toolkit.terminal import Line, print_lines
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 )
 @ledger_path
 @as_json
+@requires(any_output="gold")
 def agreement(
     labels: tuple[str, ...],
     gold: Path | None,

@@ -137,7 +137,7 @@ def backlog(ledger: Ledger, values: Values) -> Document:
 
 def _resume_command(ledger: Ledger, run_id: str) -> str | None:
     started = next(ledger.read(Query(run_id, ("run.started",), limit=1)), None)
-    return None if started is None else resume_command(started.event.payload, run_id)
+    return None if started is None else resume_command(started.event.payload, run_id, ledger)
 
 
 def judges(ledger: Ledger, values: Values) -> Document:

@@ -44,7 +44,7 @@ def progress(ledger: Ledger, values: Values) -> Document:
         "unknown_costs": sum(spending.unknown.values()),
         "last_result_at": table.document["pace"][-1][0] if judged else None,
         "per_second": pace,
-        "resume_command": None if run["state"] in ("completed", "running") else resume_command(started, run_id),
+        "resume_command": None if run["state"] in ("completed", "running") else resume_command(started, run_id, ledger),
         "seconds_left": None if pace is None or expected is None else max(0, expected - judged) / pace,
     }
 

@@ -13,7 +13,7 @@ import click
 from dicast import ConfigError, Problem
 from dicast.commands import as_json as json_option
 from dicast.commands import overrides as set_option
-from dicast.commands import run_command
+from dicast.commands import requires, run_command
 from dicast.toolkit.listening import ListenAddress
 from dicast.toolkit.session_following import SessionFollower
 from dicast.toolkit.session_source import SessionSource
@@ -59,6 +59,7 @@ TOKEN_ENV = "DICAST_WATCH_TOKEN"  # noqa: S105 - the name of a variable
 )
 @set_option
 @json_option
+@requires(token_env=("listen", "otlp"))
 def watch(
     file: Path,
     listen: str | None,

@@ -10,6 +10,7 @@ import click
 import orjson
 
 from dicast import ConfigError
+from dicast.commands import requires
 from dicast.toolkit.printable import one_line
 
 from .parts import Difference, nearest, parts
@@ -27,10 +28,9 @@ SHOWN_LETTERS = 200
 )
 @click.option("--against", metavar="KEY", help="Compare with this key instead of the most similar one.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@requires(against="explain_key")
 def cache(path: Path, explain_key: str | None, against: str | None, as_json: bool) -> None:
     """List the requests to cache/chat. PATH is its file; the first digits of a KEY suffice."""
-    if against and not explain_key:
-        raise click.UsageError("--against compares with the key that --explain-key names")
     with closing(Store(path, create=False)) as store:
         if explain_key:
             _explain(store, explain_key, against, as_json=as_json)

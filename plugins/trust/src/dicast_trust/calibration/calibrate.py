@@ -11,7 +11,7 @@ import click
 import orjson
 
 from dicast import ConfigError, Ledger, LedgerRefused, PipelineJudges, Problem, Slot, named_run, pipeline_judges
-from dicast.commands import as_json, ledger_path, overrides, print_json
+from dicast.commands import as_json, ledger_path, overrides, print_json, requires
 from dicast.reading import refuse_weights
 from dicast.toolkit.terminal import print_lines
 
@@ -118,6 +118,7 @@ UNDECIDED = 3
 @overrides
 @ledger_path
 @as_json
+@requires(window="agree", features="signals")
 def calibrate(
     file: Path,
     gold: Path,

@@ -11,7 +11,7 @@ import attrs
 import click
 
 from dicast import ConfigError, Ledger, Problem, Query, named_run, nearest, read_ledger
-from dicast.commands import as_json, ledger_path, print_json
+from dicast.commands import as_json, ledger_path, print_json, requires
 from dicast.reading import output_digest, refuse_weights
 from dicast.reporting import metric_values, value_of
 from dicast.toolkit.printable import one_line
@@ -54,6 +54,7 @@ Subject = tuple[str, str]
 )
 @ledger_path
 @as_json
+@requires(any_output="gold")
 def bridge(
     old: str,
     new: str,

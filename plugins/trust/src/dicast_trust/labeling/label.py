@@ -13,7 +13,7 @@ import attrs
 import click
 
 from dicast import ConfigError, Ledger, PipelineJudges, named_run, pipeline_judges, read_ledger
-from dicast.commands import as_json, ledger_path, ledger_section, print_json
+from dicast.commands import as_json, ledger_path, ledger_section, print_json, requires
 from dicast.toolkit.gold import GoldLabel
 from dicast.toolkit.random_order import in_random_order
 
@@ -80,6 +80,7 @@ Drawn = Literal["random", "stratified", "disagreements", "audits"]
 @click.option("--seed", default=0, show_default=True, help="Seed of the random order.")
 @ledger_path
 @as_json
+@requires(target="until_calibrated", alpha="until_calibrated")
 def label(name: str, ledger: Path | str | None, as_json: bool, **options: Any) -> None:
     """Label subjects at the terminal. It shows the evidence that the judge of FILE or RUN saw, but no verdict.
 

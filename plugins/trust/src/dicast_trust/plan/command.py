@@ -10,10 +10,9 @@ from typing import Any
 
 import attrs
 import click
-from click.core import ParameterSource
 
 from dicast import ConfigError, Cost, InvalidCost, Ledger, Query, prospect, started_runs
-from dicast.commands import as_json, overrides, print_json
+from dicast.commands import as_json, overrides, print_json, requires
 from dicast.reading import refuse_weights, resume_command
 from dicast.toolkit.terminal import Part, print_lines
 
@@ -89,6 +88,7 @@ def _money(_context: click.Context, _option: click.Parameter, text: str | None) 
 @click.option("--alpha", default=0.1, show_default=True, callback=rate, help="With --labels: alpha of the calibration.")
 @overrides
 @as_json
+@requires(rates="labels", target="labels", alpha="labels")
 def plan(
     file: Path | None,
     labels: bool,
@@ -109,7 +109,6 @@ def plan(
         document: Mapping[str, Any] = labels_document(rates, target, alpha)
         lines: Iterable[Part] = labels_lines(document)
     else:
-        _check_labels()
         if file is None:
             raise click.UsageError("FILE is missing: name the pipeline, as in dicast plan FILE")
         document = make_plan(PlanRequest(file, overrides, **options))
@@ -122,17 +121,6 @@ def plan(
         print_json(document)
     else:
         print_lines(lines)
-
-
-def _check_labels() -> None:
-    """Check that no option of --labels is used without it.
-
-    :raises UsageError: with the name of the option.
-    """
-    source = click.get_current_context().get_parameter_source
-    for name in ("rates", "target", "alpha"):
-        if source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name} needs --labels: add it, or remove --{name}")
 
 
 def make_plan(request: PlanRequest) -> dict[str, Any]:
