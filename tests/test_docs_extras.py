@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dicast._kernel.cli import EXTRAS
+from dicast._kernel.cli.group import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [

@@ -319,7 +319,7 @@ def test_opening_a_case_without_a_report_says_how_to_write_one(folder):
 
 
 def test_opening_a_case_without_the_extra_for_reports_names_it(folder, monkeypatch):
-    from dicast._kernel.cli import dicast as group
+    from dicast._kernel.cli.group import dicast as group
 
     find = group.get_command
     monkeypatch.setattr(group, "get_command", lambda context, name: None if name == "report" else find(context, name))

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from dicast import ConfigError, PluginError, Query, Secret, read_ledger
-from dicast._kernel.cli import dicast
+from dicast._kernel.cli.group import dicast
 from dicast._kernel.contract import registry
 from dicast._kernel.contract.kinds import describe_component
 from dicast._kernel.pipeline.ledger_path import ledger_place, printed_place, without_password

@@ -296,9 +296,19 @@ def test_names_in_snake_case():
     ]
 
 
+def test_the_command_sets_its_collector_before_it_imports_the_kernel():
+    code = (
+        "import sys; from dicast._kernel.cli import main; "
+        "print([m for m in ('attrs', 'click', 'dicast._kernel.values') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_importing_dicast_does_not_look_for_plugins():
     code = (
-        "import sys, dicast; print([m for m in sys.modules if m.split('.')[0] in ('cattrs', 'yaml') or 'plugins' in m])"
+        "import sys, dicast; dicast.Event, dicast.run; "
+        "print([m for m in sys.modules if m.split('.')[0] in ('cattrs', 'yaml') or 'plugins' in m])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -287,7 +287,7 @@ class Browser:
 
 def _how_to_report(run_id: str) -> str:
     """Return the command that writes the report of a run; first the command that installs the extra, if it is missing."""
-    from .._kernel.cli import dicast  # the group imports this module
+    from .._kernel.cli.group import dicast  # the group imports this module
 
     if dicast.get_command(click.Context(dicast), "report") is not None:
         return f"dicast report {run_id} writes one"

@@ -177,7 +177,7 @@ def row_address(report: Path, kind: str, subject_id: str) -> str:
 
 def _serve(ledger: Path | str | None, *, opens: bool) -> int | None:
     """Start ``dicast serve``, which prints its address and opens it."""
-    from .._kernel.cli import dicast  # the group imports this module
+    from .._kernel.cli.group import dicast  # the group imports this module
 
     command = dicast.get_command(click.Context(dicast), "serve")
     if command is None:

@@ -17,7 +17,7 @@ from ..classes import frozen
 from ..contract.kinds import snake_case
 from ..contract.registry import Registry, commands
 from ..values.errors import ConfigError
-from . import COMMANDS, EXTRAS
+from .group import COMMANDS, EXTRAS
 from .options import as_json
 from .output import print_json
 
