@@ -86,6 +86,16 @@ COLUMNS = """source: {rows/jsonl: {path: data.jsonl, fields: {output: answer, id
 metrics: [proxy/format: {}]
 aggregates: [own/columns]
 """
+PASSES = """metrics: [fake/act: {pass_at: 0.6}, proxy/length: {max: 4, pass_at: 1.0}]
+scoring: {pass_at: 0.7, rollouts: 2}
+gate: [{on: metrics, min_pass_rate: 0.3}, {on: fake/act, min_pass_rate: 0.2, bound: interval}, {min_coverage: 0.5}]
+"""
+JUDGED = """metrics: [fake/truth: {value: 0.5}]
+judges: [fake/paid_judge: {as: dear}, fake/opinion: {as: cheap, rationale: because}, fake/signalling]
+budget: {run: 100 usd, day: 1000 usd}
+gate: [{on: dear, min_score: 0.4}, {on: cheap, min_pass_rate: 0.2}]
+aggregates: [stats/score_stats, stats/pass_rate: {criteria: [cheap]}, stats/distribution: {criteria: [dear]}]
+"""
 OWN = """
 class Names:
     def __init__(self):
@@ -116,6 +126,8 @@ CASES = [
     pytest.param(TASK, ["a", "b", "c"], None, id="task"),
     pytest.param(TRACES, conversations(7), None, id="traces"),
     pytest.param(SAMPLE, conversations(9), None, id="weights"),
+    pytest.param(PASSES, [*MIXED, "none", "wordy", "text", "odd"], 4, id="passes"),
+    pytest.param(JUDGED, ["0.9", "0.1", "0.6", "0.3", "1", "0.2"], 2, id="judges"),
 ]
 """Texts of pipelines, their data, and the number of sessions. Every executor and ledger gives the same run."""
 

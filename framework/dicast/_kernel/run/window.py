@@ -74,6 +74,7 @@ class Window:
         )  # an earlier process may have decided the stop
         self._stopped_early = False
         watched = observers is not None and observers.may_stop
+        self._is_watched = watched
         self._limit = concurrency if watched else MAX_COLLECTED if plan.collecting else max(WINDOW, AHEAD * concurrency)
         self._turns = Permits(concurrency) if plan.collecting else asyncio.Semaphore(concurrency)
         self._collecting = plan.collecting
@@ -107,6 +108,8 @@ class Window:
                 async for due in self._arriving(subjects):
                     count += 1
                     await self._take(due)
+                    if self._is_watched and len(self._window) >= self._limit:
+                        await self._finish_first()  # it may stop the run, which then reads no further subject
                     if count == limit or (self._stopped_early and self._run.spool is None):
                         break
             while self._window:
