@@ -11,6 +11,7 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
+import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -137,6 +138,32 @@ def test_judged_rows_of_a_split_run_are_transferred_without_their_events(shop, m
     assert judged[split.json["run_id"]] == 9 == sum(judged.values()) - 9
     made = [row for row in rows if row._events and row.maker.run_id == split.json["run_id"]]
     assert len(made) == 1  # the form of the lines is new to the ledger
+
+
+def test_the_process_of_the_run_checks_no_file_that_a_worker_has_checked(shop, monkeypatch):
+    from dicast._kernel.run import segments
+
+    checked, refuse = [], segments.refuse_damaged
+    monkeypatch.setattr(segments, "refuse_damaged", lambda *arguments: (checked.append(arguments), refuse(*arguments)))
+    shop.rows(*["0.5"] * 5)
+    text = "metrics: [fake/act: {}]\nexecutor: {fleet/shards: {shard: 3, segments: SEGMENTS}}\n"
+    assert shop.run(text.replace("SEGMENTS", "parts")).code == 0
+    assert not checked
+    place = json.dumps({"segments/ledger": {"path": str(shop / "shared")}})
+    assert shop.run(text.replace("SEGMENTS", json.dumps(place))).code == 0
+    assert [place for place, _ in checked] == [place]
+
+
+def test_a_worker_refuses_a_damaged_file(shop, monkeypatch):
+    from dicast_ledger.format4.live import BlockLedger
+
+    verify = BlockLedger.verify
+    damaged = {"bad_seq": 2, "reason": "line 1 was changed"}
+    monkeypatch.setattr(BlockLedger, "verify", lambda self: attrs.evolve(verify(self), **damaged))
+    shop.rows("0.5")
+    done = shop.run("metrics: [fake/act: {}]\nexecutor: {fleet/shards: {workers: 0}}\n")
+    assert done.code == 2
+    assert "the segment is damaged at row 2: line 1 was changed" in done.out
 
 
 PAID = GATED.replace("0.5", "0.1") + "metrics: [fake/paid: {seconds: 0.1, journal: asked, after: answered}]\n"

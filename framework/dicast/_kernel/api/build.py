@@ -167,7 +167,15 @@ async def _judged(
 
 
 async def _segment(pipeline: Pipeline, reference: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description of the segment. A segment that is a file is checked before: the process of the run does not check a file with this head again.
+
+    :raises ConfigError: if the file is damaged.
+    """
+    from ..run.segments import refuse_damaged
+
     async with _opened(pipeline, create=False) as ledger:
+        if reference["is_file"]:
+            refuse_damaged(str(reference["place"]), ledger)
         record = _newest(reference, ledger)
         is_complete = record is not None and record.is_complete
         head = ledger.head()

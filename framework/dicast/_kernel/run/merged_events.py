@@ -38,6 +38,9 @@ OF_RUN = frozenset((RUN_STARTED, RUN_STOPPED, RUN_COMPLETED, SINKS_ADDED, AGGREG
 _BATCH = 1_000
 """Events that are written together."""
 
+_ROWS = 250
+"""Most judged rows that are passed on together."""
+
 _MOST_PARTS = 2_000
 """Makers and verdicts that are remembered."""
 
@@ -57,7 +60,7 @@ _OTHER = frozenset(("weight", "failure", "finish_reason"))
 
 @frozen
 class SubjectEvents:
-    """The events of one subject in their order, or its judged row in their place. *superseded* are verdicts and records that a later try replaced."""
+    """The events of one subject in their order, or judged rows in their place. *superseded* are verdicts and records that a later try replaced."""
 
     records: Records
     superseded: frozenset[str] = frozenset()
@@ -83,10 +86,13 @@ class MergedEvents:
     :param bounds: the rows with the events; all rows of all shards without it.
     :param streams: read the shards one by one while the events are taken, and pass judged rows on as they are. The shards are slices then:
         see :func:`are_slices`.
+    :param together: yield neighboring judged rows together, for readers that need no single subjects.
     :raises ConfigError: if a subject is in two shards, or in none.
     """
 
-    def __init__(self, shards: ShardSet, bounds: Bounds | None = None, *, streams: bool = False) -> None:
+    def __init__(
+        self, shards: ShardSet, bounds: Bounds | None = None, *, streams: bool = False, together: bool = False
+    ) -> None:
         self._bounds = bounds
         self._shards, self._database = shards, temporary_database(self, _SCHEMA)
         self._database.execute(_SUBJECTS)
@@ -98,7 +104,7 @@ class MergedEvents:
         self._rows: list[tuple[int, int, int, bytes]] = []
         self._last = self._unit_position = -1
         self._unit: tuple[str | None, str | None] = None, None
-        self._streams = streams
+        self._streams, self._most_together = streams, _ROWS if together else 1
         for shard in () if self._streams else shards.shards:
             for seq, record in self._records(shard):
                 self._add(shard, seq, record)
@@ -191,7 +197,7 @@ class MergedEvents:
         return {"shards": shards, "root": shards_root(shards)} if shards else None
 
     def subjects(self, run_id: str, clock: Clock) -> Iterator[SubjectEvents]:
-        """Yield the events by subject, in the order of the source, as events of the run *run_id*.
+        """Yield the events by subject, or by neighboring judged rows, in the order of the source, as events of the run *run_id*.
 
         :param clock: the source of the ids: ids grow in the order of the source, and sinks sort by them.
         """
@@ -202,14 +208,24 @@ class MergedEvents:
         for shard in self._shards.shards:
             is_plain = not any(shard.started.get(name) for name in _GENERAL)
             after, _ = self._bounds_of(shard)
+            judged = list[JudgedRow]()
             for seq, record in self._records(shard):
                 if isinstance(record, Event) or not (is_plain and _is_row(record)):
+                    if judged:
+                        yield SubjectEvents(judged)
+                        judged = []
                     self._add(shard, seq, record)
                     continue
-                yield from self._flush(run_id, clock)
+                if self._rows or self._count:
+                    yield from self._flush(run_id, clock)
                 self._last = record.read["position"]
                 if seq > after:
-                    yield SubjectEvents((rows.renewed(record),))
+                    judged.append(rows.renewed(record))
+                    if len(judged) >= self._most_together:
+                        yield SubjectEvents(judged)
+                        judged = []
+            if judged:
+                yield SubjectEvents(judged)
             yield from self._flush(run_id, clock)
 
     def _flush(self, run_id: str, clock: Clock) -> Iterator[SubjectEvents]:

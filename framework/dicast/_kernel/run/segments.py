@@ -74,18 +74,19 @@ class Segments:
         """Wait for workers that are about to end, at most :data:`WORKER_SECONDS`. A worker that was killed holds its lease for half of this time."""
         until = time.monotonic() + WORKER_SECONDS
         while time.monotonic() < until:
-            async with self._opened(verified=False) as records:
+            async with self._opened(None) as records:
                 if not any(map(is_running, records)):
                     return
             await asyncio.sleep(0.5)
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[list[ShardRecord]]:
+    async def opened(self, committed: Mapping[int, Any] | None = None) -> AsyncIterator[list[ShardRecord]]:
         """Open the segments that exist, and provide their shards.
 
+        :param committed: the heads of shards that workers of this process committed, by number. A worker has checked its file, so a file that has this head is not checked again.
         :raises ConfigError: naming a segment that is damaged, or that a worker still writes.
         """
-        async with self._opened() as records:
+        async with self._opened({} if committed is None else committed) as records:
             running = [record for record in records if is_running(record)]
             if running:
                 texts = (
@@ -95,11 +96,12 @@ class Segments:
             yield records
 
     @asynccontextmanager
-    async def _opened(self, *, verified: bool = True) -> AsyncIterator[list[ShardRecord]]:
+    async def _opened(self, committed: Mapping[int, Any] | None) -> AsyncIterator[list[ShardRecord]]:
+        """Open the segments. They are not checked if *committed* is None."""
         async with AsyncExitStack() as stack:
             records = list[ShardRecord]()
-            places = dict.fromkeys(self.place(number) for number in range(1, self.of + 1))
-            for place in places:
+            places = {self.place(number): number for number in range(1, self.of + 1)}
+            for place, number in places.items():
                 _, configuration = ledger_component(place if self.folder is None else Path(place))
                 try:
                     ledger = await stack.enter_async_context(opening(configuration, None, create=False))
@@ -107,12 +109,15 @@ class Segments:
                     if self._exists(place):
                         raise
                     continue  # no worker has recorded in it
-                if verified:
-                    _refuse_damaged(place, ledger)
+                is_checked = (
+                    self.folder is not None and committed is not None and _has_head(ledger, committed.get(number))
+                )
+                if committed is not None and not is_checked:
+                    refuse_damaged(place, ledger)
                 try:
                     records += self._own(place, ledger)
                 except LedgerError:
-                    _refuse_damaged(place, ledger)
+                    refuse_damaged(place, ledger)
                     raise
             yield records
 
@@ -122,7 +127,13 @@ class Segments:
                 yield record
 
 
-def _refuse_damaged(place: str, ledger: Ledger) -> None:
+def _has_head(ledger: Ledger, head: Mapping[str, Any] | None) -> bool:
+    """Return True if *head* is the newest row of *ledger*."""
+    newest = ledger.head()
+    return newest is not None and head == {"seq": newest.seq, "digest": newest.digest}
+
+
+def refuse_damaged(place: str, ledger: Ledger) -> None:
     """Refuse a segment that is damaged.
 
     :raises ConfigError: with its place.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ..asking.earlier_units import EarlierUnits
@@ -43,6 +44,7 @@ class SplitSteps(MergeSteps):
     _shards: ShardSet | None = None  # type: ignore[assignment]  # unknown until the shards have ended
     _is_whole = False
     _spool_of_run: EarlierUnits | None = None
+    _committed: Mapping[int, Any] = MappingProxyType({})
 
     async def carry_out(self, parts: ComponentStack) -> RunOutcome:
         """Have the shards judged, and conclude the run; then remove its segments from the default folder."""
@@ -132,7 +134,7 @@ class SplitSteps(MergeSteps):
                 allotment = await Allotment.take(stream, self.clock, budget)
             await self._run_shards(stream, segments, numbers, allotment)
             await segments.wait_for_workers()
-        async with segments.opened() as records:
+        async with segments.opened(self._committed) as records:
             await self._merge(stream, segments, records, allotment)
 
     async def _run_shards(
@@ -143,6 +145,7 @@ class SplitSteps(MergeSteps):
         shards = Shards(segments.of, str(references[numbers[0]]["digest"]), references)
 
         def record(segment: Mapping[str, Any]) -> None:
+            self._committed = {**self._committed, segment["number"]: segment["head"]}
             stream.emit([stream.event(SHARD_COMMITTED, segment)])
             stream.commit()
 
@@ -194,7 +197,7 @@ class SplitSteps(MergeSteps):
         left = open_numbers(records, segments.of)
         is_first = not left and start is None
         newest, streams = next_bounds(bounds, records), are_slices(shards)
-        events = MergedEvents(shards, None if is_first else newest, streams=streams)
+        events = MergedEvents(shards, None if is_first else newest, streams=streams, together=self._observers is None)
         stream.emit([stream.event(SHARD_MERGING, bounds_json(newest, streams=streams))])
         with patient_collector():
             for subject in events.subjects(stream.run_id, self.clock):
