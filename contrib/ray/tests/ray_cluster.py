@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -44,8 +45,8 @@ HEAD = NODE | {"include_dashboard": False, "include_log_monitor": False, "no_mon
 
 
 PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
-FIRST_PORT = 11_000
-"""The first port of the agents, which no other process of the network namespace has."""
+FIRST_PORT, LAST_PORT, MOST_PORTS = 11_000, 31_000, 1_000
+"""Bounds of the agents' ports, and the number of ports for each cluster of the network namespace."""
 
 _get_node = services.get_node
 
@@ -85,6 +86,16 @@ def read(requests):
     os._exit(0)
 
 
+def lock_ports():
+    """Return a socket at a port before the ports of this cluster. No other cluster of the network namespace has them."""
+    for first in range(FIRST_PORT, LAST_PORT, MOST_PORTS):
+        try:
+            return socket.create_server(("127.0.0.1", first))
+        except OSError:
+            continue
+    raise OSError(f"all ports from {FIRST_PORT} to {LAST_PORT} are in use: end the other clusters")
+
+
 def main():
     """Start the cluster, print its address, and carry out commands."""
     answers = os.fdopen(os.dup(1), "w")
@@ -93,9 +104,11 @@ def main():
     Thread(target=read, args=(requests,), daemon=True).start()
     starts = count()
 
+    lock = lock_ports()
+
     def ports():
         """Return ports of a node's agents. A raylet waits 15 seconds for a port that the agent selects, and ends then."""
-        first = FIRST_PORT + len(PORTS) * next(starts)
+        first = lock.getsockname()[1] + 1 + len(PORTS) * next(starts)
         return {name: first + place for place, name in enumerate(PORTS)}
 
     cluster = Cluster(initialize_head=True, head_node_args=HEAD | ports())
