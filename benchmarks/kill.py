@@ -77,9 +77,7 @@ class Strike:
 class World:
     """A folder with a run of one kind and the endpoint that it asks.
 
-    An undisturbed run takes *start* seconds until its first event, and *span* from there to a little after its last one. An undisturbed merge takes
-    *start* seconds; *span* is 0.
-    """
+    An undisturbed run takes *start* seconds until its first event, and *span* from there to a little after its last one."""
 
     def __init__(self, kind: Kind, folder: Path, stack: ExitStack) -> None:
         self.kind, self.folder = kind, folder
@@ -88,6 +86,8 @@ class World:
         self._url = stack.enter_context(judges.endpoint(folder, latency=LATENCY, vary=True))
         kind.write(self.place, self._url)
         self._heard = 0
+        self._first = 0.0
+        """The time of the first change of the ledger by the last process."""
         self._forks = Forks(folder, environment() | self.place.environment, self.place.points, stack)
         self.place.clear()
         for shard in kind.shards:
@@ -96,14 +96,11 @@ class World:
         self.asked()
         self.place.clear()
         began = time.time()
-        self.process(kind.begin)
-        seconds, replies = time.time() - began, 0 if kind.shards else kind.replies
+        self.process(kind.begin, MOST_SECONDS)
+        replies = 0 if kind.shards else kind.replies
         if (asked := self.asked()) != replies and kind.cap is None:
             raise Wrong(f"{kind.name}: undisturbed, {asked} calls were made in place of {replies}")
-        books = self.books()
-        self.start, self.span = books.started - began, PAST_THE_END * (books.last - books.started)
-        if kind.shards:  # the events have the times of the shards
-            self.start, self.span = PAST_THE_END * seconds, 0.0
+        self.start, self.span = self._first - began, PAST_THE_END * (self.books().last - self._first)
         self.expected = self.left(self.place.events())
 
     def left(self, events: Sequence[Event]) -> Left:
@@ -152,6 +149,7 @@ class World:
         before = self.place.newest() if moment >= 0 else None
         while moment >= 0 and self.place.newest() == before and command.poll() is None:
             time.sleep(LOOK)
+        self._first = time.time()
         return command.returncode is None and not command.wait(moment if moment >= 0 else max(0.0, self.start + moment))
 
     def _strike(self, strike: Strike, command: Command) -> bool:
@@ -237,7 +235,7 @@ class Trial:
         if counts and self._drawn.random() < AT_POINT:
             name = self._drawn.choice(sorted(counts))
             return Point(name, self._drawn.randint(1, counts[name]), is_after=self._drawn.random() < 0.5)
-        at_start = not self._world.span or self._drawn.random() < AT_START
+        at_start = self._drawn.random() < AT_START
         return self._drawn.uniform(-self._world.start, 0) if at_start else self._drawn.uniform(0, self._latest)
 
     def _strike(self, victim: str) -> Strike | None:
