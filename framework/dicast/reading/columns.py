@@ -51,6 +51,17 @@ def rows_with(codes: Any, chosen: Sequence[bool]) -> bytes | None:
     return rows if 0 in rows else None
 
 
+def rows_between(column: Any, low: int, high: int) -> bytes | None:
+    """Return a byte for each row of *column*: 1 if its number is *low* or more and below *high*, else 0; None if the numbers of all rows are."""
+    np = numpy_for(len(column))
+    if np is None:
+        rows = bytes([low <= number < high for number in column])
+    else:
+        numbers = np.asarray(column)
+        rows = ((numbers >= low) & (numbers < high)).tobytes()
+    return rows if 0 in rows else None
+
+
 def kept(columns: Sequence[Any], rows: Sequence[object]) -> list[array[Any]]:
     """Return the *columns* with the rows for which *rows* is true."""
     np = numpy_for(len(rows))

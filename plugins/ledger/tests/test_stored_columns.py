@@ -247,6 +247,17 @@ def test_the_newest_pricing_version_is_read_from_the_facts_of_blocks(tmp_path, o
         assert ledger.pricing_version("no such run") is None
 
 
+@pytest.mark.parametrize("least", [1, 10_000])
+def test_a_window_without_an_excluded_line_copies_nothing(path, opened, least):
+    with mock.patch("dicast.reading.columns.MANY_ROWS", least), opened(path, create=False) as ledger:
+        spent = ledger.spent()
+        low, high = min(spent.times), max(spent.times)
+        assert spent.within(None, None) is spent.within(low, high + 1) is spent
+        later = [time for time in spent.times if time > low]
+        assert [*spent.within(low + 1, None).times] == later
+        assert [*spent.within(None, high).times] == [time for time in spent.times if time < high]
+
+
 class OneTable:
     """Stored columns of a block with the table *activity*: its places, the numbers of its facts, and those of its names."""
 

@@ -64,6 +64,23 @@ def test_answers_at_one_head_are_made_of_verdicts_that_are_read_once(client, led
     assert len(readings) == 2
 
 
+def test_open_judgments_are_read_once_at_one_head(client, ledger, monkeypatch):
+    heads = []
+
+    def read_open_judgments(live, run_id=None):
+        heads.append(live.head())
+        return dicast.reading.read_open_judgments(live, run_id)
+
+    monkeypatch.setattr(dicast_serve.columns, "read_open_judgments", read_open_judgments)
+    for _ in range(2):
+        for address in (QUALITY, BOTH, "/analytics/backlog", f"{QUALITY}&latest=true"):
+            assert client.get(address).status_code == 200
+    assert len(heads) == 1
+    run(ledger, "three")
+    assert client.get("/analytics/backlog").json()["open"] == 0
+    assert len(heads) == 2
+
+
 def test_an_answer_is_the_same_until_the_ledger_grows(client, ledger):
     first = client.get(QUALITY)
     tag = {"if-none-match": first.headers["etag"]}

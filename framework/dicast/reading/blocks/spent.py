@@ -17,7 +17,7 @@ from ..._kernel.values import Cost
 from ..._kernel.values.errors import InvalidCost
 from ...toolkit.ledger_lines.redaction import plain
 from ...toolkit.money import scaled_digits
-from ..columns import kept
+from ..columns import kept, rows_between
 from ..names import Names
 from ..verdict_columns import milliseconds
 
@@ -40,6 +40,9 @@ UNPRICED, UNCOUNTED, EXACT = 1, 2, 4
 DIGITS = 8
 PLACES = 12
 _MOST = 2**62
+_EVER = 2**62
+"""A time in milliseconds after all events."""
+
 _UNKNOWN = Cost.unknown()
 DAY = 86_400_000
 """Milliseconds."""
@@ -90,10 +93,13 @@ class Spent:
 
     def within(self, first: int | None, last: int | None) -> Spent:
         """Return the lines from *first*, inclusive, to *last*, exclusive, in milliseconds since 1970; None is an open end."""
-        chosen = [(first is None or first <= time) and (last is None or time < last) for time in self.times]
+        chosen = rows_between(self.times, -_EVER if first is None else first, _EVER if last is None else last)
+        if chosen is None:
+            return self
         columns = (self.times, self.codes, self.flags, self.amounts, self.tokens, self.calls, self.marks, self.numbers)
         selected: list[Any] = kept(columns, chosen)
-        places = {line: place for place, line in enumerate(compress(range(len(chosen)), chosen))}
+        lines = compress(range(len(chosen)), chosen) if self.exact else ()
+        places = {line: place for place, line in enumerate(lines)}
         exact = {places[line]: text for line, text in self.exact.items() if line in places}
         times, codes, flags, amounts, tokens, calls, marks, numbers = selected
         return Spent(times, codes, flags, amounts, tokens, calls, marks, numbers, self.names, self.payers, exact)

@@ -4,39 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
-from dicast import Head, Ledger
-from dicast.reading import ActivityColumns, Names, VerdictColumns, read_activity, read_verdicts
+from dicast import Entry, Head, Ledger
+from dicast.reading import (
+    ActivityColumns,
+    Names,
+    VerdictColumns,
+    read_activity,
+    read_open_judgments,
+    read_verdicts,
+)
 
 from .tables import Tables
 
+T = TypeVar("T")
+
 
 class Columns:
-    """Verdicts of a ledger at a single head, and the *tables* of its runs."""
+    """Verdicts and open judgments of a ledger at a single head, and the *tables* of its runs."""
 
     def __init__(self) -> None:
         self.tables = Tables()
         self._head: Head | None = None
-        self._judged: VerdictColumns | None = None
+        self._results: dict[object, Any] = {}
         self._lock = Lock()
 
-    def get(self, head: Head | None, read: Callable[[], VerdictColumns]) -> VerdictColumns:
-        """Return the result of *read*, cached for this *head*."""
+    def get(self, head: Head | None, read: Callable[[Ledger], T], ledger: Ledger) -> T:
+        """Return the result of *read* of *ledger*, cached for this *head*."""
         with self._lock:
-            if self._judged is None or head != self._head:
-                self._judged = None  # freed first: both columns at once would take twice the memory
-                self._head, self._judged = head, read()
-            return self._judged
+            if head != self._head:
+                self._results.clear()  # freed first: both columns at once would take twice the memory
+                self._head = head
+            if read not in self._results:
+                self._results[read] = read(ledger)
+            result: T = self._results[read]
+            return result
 
     def names(self, head: Head | None) -> Names | None:
         """Return the names in the verdicts cached for this *head*, else None."""
-        columns = self._judged
+        columns: VerdictColumns | None = self._results.get(read_verdicts)
         return None if columns is None or head != self._head else columns.names
 
 
 class CachedLedger:
-    """Ledger that reads the columns of all its verdicts once. Other attributes are the wrapped ledger's.
+    """Ledger that reads the columns of all its verdicts and its open judgments once. Other attributes are the wrapped ledger's.
 
     *head* is read before the columns, so the columns may include later rows. The next request then has another head and reads them again.
     """
@@ -52,7 +64,13 @@ class CachedLedger:
         """Return the verdicts and failures."""
         if run_id is not None:
             return read_verdicts(self._ledger, run_id)
-        return self._columns.get(self._head, lambda: read_verdicts(self._ledger))
+        return self._columns.get(self._head, read_verdicts, self._ledger)
+
+    def open_judgments(self, run_id: str | None) -> Sequence[Entry]:
+        """Return the started judgments without a verdict or failure."""
+        if run_id is not None:
+            return read_open_judgments(self._ledger, run_id)
+        return self._columns.get(self._head, read_open_judgments, self._ledger)
 
     def pricing_version(self, run_id: str | None) -> str | None:
         """Return the version of the price list of the newest verdict that has one."""
