@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import orjson
 import pyarrow as pa
 import pytest
@@ -148,3 +151,15 @@ def test_verify_finds_an_escape_in_place_of_its_character(folder, opened, make_e
     with opened(folder, create=False) as live:
         result = live.verify()
     assert (result.ok, result.bad_seq) == (False, 1)
+
+
+def test_a_reader_does_not_import_pandas(path):
+    """Pandas takes longer to import than a short command takes, and no row needs it."""
+    code = (
+        "import json, sys; from dicast import Query, read_ledger\n"
+        "place = json.dumps({'segments/ledger': {'path': sys.argv[1]}})\n"
+        "query = Query(types=('subject.read', 'no.type'), subject_id='7')\n"
+        "print(read_ledger(place, lambda live: [entry.seq for entry in live.read(query)]), 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[22] False"

@@ -91,7 +91,10 @@ class Row:
         :raises TypeError: if the payload is not an object.
         :raises ValueError: if the content does not fit the payload.
         """
-        values = [EVENT, *self.columns, orjson.loads(self.payload)]
+        payload = orjson.loads(self.payload)
+        if self.content_at is None and isinstance(payload, dict):  # most events
+            return Event.of(*self.columns[:4], payload, *self.columns[4:])
+        values = [EVENT, *self.columns, payload]
         if self.content_at is not None:
             values += self.content_digest, orjson.loads(self.content_at)
         content = None if self.content is None else self.content.encode()

@@ -14,10 +14,12 @@ import base64
 import re
 import struct
 import zlib
+from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -160,6 +162,15 @@ def _packed_columns(rows: Sequence[Row], first: int) -> list[bytes | None]:
             last = first + start + len(group) - 1
             raise LedgerError(f"events {first + start} to {last} do not have the form of events: {error}") from error
     return column
+
+
+def _text_array(texts: Collection[str]) -> Any:
+    """Return *texts* as an array. ``pyarrow.array`` would import pandas where it is installed, which takes longer than most commands."""
+    import pyarrow as pa
+
+    encoded = [text.encode() for text in texts]
+    ends = array("i", accumulate(map(len, encoded), initial=0))
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(encoded)))
 
 
 class Segment:
@@ -348,7 +359,6 @@ class Segment:
     def _matching(
         self, group: int, first: int, last: int, equal: dict[str, Collection[str]], low: int, high: int
     ) -> list[tuple[int, Row]]:
-        import pyarrow as pa
         from pyarrow import compute
 
         read = partial(self._file.read_row_group, group, use_threads=False)  # no threads at the end of a command
@@ -358,7 +368,7 @@ class Segment:
         if equal:
             keys = read(columns=[*equal]).slice(offset, count)
             for column, values in equal.items():
-                matches = compute.is_in(keys.column(column), value_set=pa.array([*values], pa.string()))
+                matches = compute.is_in(keys.column(column), value_set=_text_array(values))
                 mask = matches if mask is None else compute.and_(mask, matches)
             if not compute.any(mask).as_py():
                 return []
