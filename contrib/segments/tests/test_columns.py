@@ -14,6 +14,7 @@ from dicast import LedgerError, Query
 from dicast.reading import read_open_judgments, read_verdicts
 from dicast.reading.blocks.merging import merge_verdicts
 from dicast_segments import columns, segment
+from dicast_segments.log import Log
 
 GROUP = 64
 
@@ -163,3 +164,27 @@ def test_a_reader_does_not_import_pandas(path):
     )
     done = subprocess.run([sys.executable, "-c", code, path], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[22] False"
+
+
+def test_a_segment_without_a_type_is_opened_once(path, folder, opened, make_event, monkeypatch):
+    """Commands ask for the same rare types several times, such as labels that were taken back."""
+    with opened(folder) as live:
+        live.append([make_event("label.retracted", {"subject": "7"}), make_event("eval.started", {"eval_id": "E"})])
+    names = []
+    read = Log.segment
+    monkeypatch.setattr(Log, "segment", lambda log, place: names.append(place.name) or read(log, place))
+    with opened(folder, create=False) as live:
+        counts = []
+        for types in (
+            ("label.retracted",),
+            ("label.retracted",),
+            ("no.type",),
+            ("label.retracted", "subject.read"),
+            (),
+        ):
+            names.clear()
+            counts.append((len([*live.read(Query(types=types))]), len(names)))
+    assert counts[0][0] == 1
+    assert counts[0][1] >= 2
+    assert [opens for _, opens in counts[1:]] == [1, 0, 2, 2]
+    assert [events for events, _ in counts[1:]] == [1, 0, 61, 183]

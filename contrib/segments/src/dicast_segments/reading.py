@@ -12,7 +12,7 @@ from dicast.toolkit.ledger_lines.chain import chain_of
 from .commits import Commit
 from .lines import Row
 from .log import Log, Piece
-from .segment import Segment
+from .segment import Place, Segment
 
 if TYPE_CHECKING:
     from dicast.reading.blocks.stored_columns import Stored
@@ -28,6 +28,8 @@ class Reader:
 
     def __init__(self, log: Log, lock: threading.RLock) -> None:
         self._log, self._lock = log, lock
+        self._types: dict[tuple[Place, int], frozenset[str]] = {}
+        """The types of the events of segments that were read, by place and last event: a command asks for rare types several times."""
 
     def bounds(self, run_id: str | None) -> tuple[Head, int, int]:
         """Return the newest event, and the events of a run or of all runs: the number before the first of them, and the number of the last."""
@@ -40,7 +42,7 @@ class Reader:
     def rows(self, query: Query, low: int, high: int) -> Iterator[tuple[int, Row]]:
         """Yield the rows with numbers above *low* and up to *high* that match *query*. Meanwhile commits may be sealed."""
         equal = _equal(query)
-        for part, first in self._parts(low, high, newest_first=query.newest_first):
+        for part, first in self._parts(low, high, query.types, newest_first=query.newest_first):
             if isinstance(part, Segment):
                 rows = part.rows(equal, low, high, newest_first=query.newest_first)
             else:
@@ -50,8 +52,10 @@ class Reader:
                 if query.until is None or row.columns[2] <= query.until:
                     yield seq, row
 
-    def _parts(self, low: int, high: int, *, newest_first: bool = False) -> Iterator[tuple[Segment | Commit, int]]:
-        """Yield the segments and commits with events above *low* and up to *high*, each with the number of its first event.
+    def _parts(
+        self, low: int, high: int, types: Sequence[str], *, newest_first: bool = False
+    ) -> Iterator[tuple[Segment | Commit, int]]:
+        """Yield the segments and commits with events above *low* and up to *high*, each with the number of its first event, without segments that have no event of *types*.
 
         :raises LedgerError: if a file is missing or was changed.
         """
@@ -65,18 +69,29 @@ class Reader:
                         self._log.refresh()
                     continue
                 yield commit, first
-            else:
-                segment = self._log.segment(place)
-                if segment.header.events != (first, last):
-                    after = segment.header.events[1] + 1
-                    raise LedgerError(
-                        f"{segment.name}: the segment after it, with event {after}, is missing. Restore it from a copy"
-                    )
+            elif (segment := self._segment(place, first, last, types)) is not None:
                 yield segment, first
             if newest_first:
                 high = first - 1
             else:
                 low = last
+
+    def _segment(self, place: Place, first: int, last: int, types: Sequence[str]) -> Segment | None:
+        """Return the segment at *place* with the events from *first* to *last*; None if it has no event of *types*. Without *types* it has one.
+
+        :raises LedgerError: if a file is missing or was changed.
+        """
+        segment, place_types = None, self._types.get((place, last))
+        if place_types is None or not types or not place_types.isdisjoint(types):
+            segment = self._log.segment(place)
+            if segment.header.events != (first, last):
+                after = segment.header.events[1] + 1
+                raise LedgerError(
+                    f"{segment.name}: the segment after it, with event {after}, is missing. Restore it from a copy"
+                )
+        if types and segment is not None and place_types is None:
+            place_types = self._types[place, last] = segment.types()
+        return None if types and place_types is not None and place_types.isdisjoint(types) else segment
 
     def merged(self, run_id: str | None, types: Sequence[str], merge: Callable[[Any], T]) -> T:
         """Return the result of *merge*, a function of the columns of all groups of rows that may have events of *types*.
@@ -94,7 +109,7 @@ class Reader:
 
         head, low, high = self.bounds(run_id)
         equal = _equal(Query(run_id, tuple(types)))
-        for part, first in self._parts(low, high):
+        for part, first in self._parts(low, high, types):
             if isinstance(part, Segment):
                 yield from part.columns(equal, low, high, head.seq)
             else:

@@ -221,6 +221,17 @@ class Segment:
         except (LookupError, TypeError, ValueError, ArithmeticError, zlib.error) as error:
             raise LedgerError(f"{self.name}: the state was changed: {error!r}") from error
 
+    def types(self) -> frozenset[str]:
+        """Return the types of its events.
+
+        :raises LedgerError: naming the rows, if they were changed.
+        """
+        from pyarrow import compute
+
+        with self._errors(*self.header.events):
+            column = self._file.read(columns=["type"], use_threads=False).column("type")
+            return frozenset(compute.unique(column).to_pylist())
+
     def rows(
         self, equal: dict[str, Collection[str]], low: int, high: int, *, newest_first: bool = False
     ) -> Iterator[tuple[int, Row]]:
