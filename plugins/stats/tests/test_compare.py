@@ -280,6 +280,8 @@ def test_the_text_has_n_intervals_and_effect_sizes_next_to_every_p(ask):
     assert max(map(len, text.splitlines())) <= 80
     assert "clear: 1 pass in B alone, 0 in A alone, of 5" in text
     assert "  in B alone: 1  0.3750 -> 0.6250" in text
+    shown = [line for line in text.splitlines() if ": dicast show 1 --run " in line]
+    assert [line.partition(" (")[0] for line in shown] == ["in A", "in B"]
     assert "kind: no subject passes in one run and not in the other, of 5" in text
     assert "clear: no subject passes in one run and not in the other, of 5" in ask(
         "plain.jsonl", "plain", "--allow-incomparable", "--full"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -77,6 +78,7 @@ def lines(
         yield from _other_answers(comparison, document["answers"])
     yield ""
     yield from _pass_lines(document["passes"], flips)
+    yield from _row_commands(a, b, flips, ledger)
 
 
 def _short_answers(document: Figures) -> Iterator[str]:
@@ -223,8 +225,19 @@ def _pass_lines(passes: Mapping[str, Figures], flips: Sequence[Figures]) -> Iter
                 yield f"  … and {len(changed) - max_listed:,} more in {side} alone (--json lists them all)"
 
 
+def _row_commands(a: Results, b: Results, flips: Sequence[Figures], ledger: str) -> Iterator[str]:
+    """Yield the commands that show the first changed subject as each run judged it; none for a file of records."""
+    if not flips:
+        return
+    for side, run in (("A", a), ("B", b)):
+        if run.started_at is not None:
+            words = ["dicast", "show", str(flips[0]["subject_id"]), "--run", run.run_id]
+            yield f"in {side} ({run.name}): {shlex.join(words)}{ledger}"
+
+
 def _flip(change: Figures) -> str:
-    return f"{change['subject_id']}  {_side(change, 'a')} -> {_side(change, 'b')}"
+    kind = "" if change["subject_kind"] == "row" else f"{change['subject_kind']} "
+    return f"{kind}{change['subject_id']}  {_side(change, 'a')} -> {_side(change, 'b')}"
 
 
 def _side(change: Figures, side: str) -> str:
