@@ -22,7 +22,8 @@ Numbers = bytes | memoryview
 def _repeated(code: str, spec: Sequence[Any], size: int) -> bytes:
     """Return the numbers of a column that is constant or evenly spaced."""
     if len(spec) == 1:
-        return little(array(code, spec)).tobytes() * size
+        value = spec[0]
+        return bytes(size * _WIDTHS[code]) if value == 0 and code != "d" else little(array(code, spec)).tobytes() * size
     if len(spec) == 2:
         start, step = spec
         return little(array(code, range(start, start + step * size, step))).tobytes()
