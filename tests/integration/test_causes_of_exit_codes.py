@@ -68,7 +68,7 @@ CAUSES = {
         "no connection to 127.0.0.1:",
         "next: start the server, or correct base_url, then `dicast ci p.yaml",
         {"both": 0},  # "every clause holds"
-        {"both": "gate: passed"},
+        {"both": "gate: passed", "metric": "nothing was scored; failed: 6 task: call failed"},
     ),
     "401": Cause(
         "2: a provider refused the run",
@@ -91,7 +91,7 @@ CAUSES = {
         "/v1/chat/completions: HTTP 429`",
         "next: wait until the endpoint answers, then `dicast ci p.yaml",
         {"both": 0},  # "every clause holds"
-        {"both": "gate: passed"},
+        {"both": "gate: passed", "metric": "nothing was scored; failed: 6 task: call failed"},
     ),
     "half": Cause(
         "3: coverage is below min_coverage (0.95 by default)",

@@ -894,7 +894,7 @@ def test_a_data_column_named_score_is_told_from_the_score_on_screens_and_in_file
     assert "data: score" in heads
     done = shop.dicast("run", "p.yaml", "--out", "run.csv", "--out", "run.md")
     assert done.err == (
-        "--out run.csv: output: column llm_content; the data's column 'score' is named row_score; score is of the verdict\n"
+        "--out run.csv: the output of the task is in the column llm_content; the column 'score' of the data is named row_score, because the verdict has a column score\n"
     )
     assert (shop / "run.csv").read_text().startswith("id,input,reference,row_score,")
     assert "output\n\n```text\nmade\n```" in (shop / "run.md").read_text()
@@ -906,3 +906,16 @@ def test_other_commands_say_that_it_is_a_suite(shop, model):
     done = shop.dicast("watch", shop.pipeline(text).name, "--once", "--json")
     assert done.code == 2
     assert "this is a suite of 2 experiments (a, b)" in done.json["error"]["message"]
+
+
+def test_a_table_has_the_columns_of_the_data_without_a_task_too(shop):
+    (shop / "rows.csv").write_text("nr,ask,answer,truth,score,kind\n1,a,made,made,0.5,x\n2,b,other,made,0.1,y\n")
+    fields = "{id: nr, input: ask, output: answer, reference: truth}"
+    shop.write("p.yaml", f"source: {{rows/csv: {{path: rows.csv, fields: {fields}}}}}\nmetrics: [diff/match]\n")
+    done = shop.dicast("run", "p.yaml", "--out", "run.csv")
+    assert "the column 'score' of the data is named row_score, because the verdict has a column score" in done.err
+    with (shop / "run.csv").open(encoding="utf-8-sig", newline="") as file:
+        row = next(csv.DictReader(file))
+    data = {"nr": "1", "ask": "a", "answer": "made", "truth": "made", "row_score": "0.5", "kind": "x"}
+    assert {name: row[name] for name in data} == data
+    assert (row["subject_kind"], row["subject_id"], row["score"], row["output"]) == ("row", "1", "1.0", "made")

@@ -342,3 +342,20 @@ def test_a_scenario_may_be_in_a_file_and_have_no_tests(take, tmp_path):
     code, document, _, rows = take(text)
     assert (code, [row["output"] for row in rows]) == (0, ["a", "b"])
     assert document["not_judged"] == 1  # without an assertion
+
+
+def test_prompts_of_the_same_variables_have_one_input_so_that_compare_answers(take, tmp_path, chat_server, capsys):
+    chat_server.answer = "rain"
+    text = (
+        "prompts: ['Weather? {{log}} {{place}}', 'In one word: {{place}} {{log}}']\n"
+        f"providers: [{{id: 'openai:chat:m', config: {{apiBaseUrl: '{chat_server.url}'}}}}]\n"
+        "tests:\n"
+        "  - {vars: {log: wet, place: Bari}, assert: [{type: icontains, value: rain}, {type: llm-rubric, value: short}]}\n"
+    )
+    _, _, pipeline, rows = take(text)
+    assert rows[0]["input"] == "log: wet\nplace: Bari"
+    assert [list(made["set"]) for made in pipeline["experiments"].values()] == [["task"], ["task"]]
+    assert "--allow-incomparable" not in (tmp_path / "pipeline.yaml").read_text()
+    assert main(["run", "pipeline.yaml", "--json"]) in (0, 1, 3)
+    runs = [run["run_id"] for run in json.loads(capsys.readouterr().out)["experiments"].values()]
+    assert main(["compare", *runs]) == 0

@@ -98,7 +98,8 @@
           <td class="num">${d(o.line)?o.line:l`<${m} value=${o.line} path=${f("line")} />`}</td>
           <td class="num">${d(o.value)?o.value:l`<${m} value=${o.value} path=${f("value")} />`}</td>
           <td>${o.low===null||o.low===void 0?"\u2013":l`<${m} value=${o.low} path=${f("low")} form=${N} /> to${" "}
-            <${m} value=${o.high} path=${f("high")} form=${N} />`}</td></tr>`})}</tbody></table></div>`:null}
+            <${m} value=${o.high} path=${f("high")} form=${N} />${Number(o.open??0)?l` with <${m} value=${o.open} path=${f("open")} />
+            open subject${Number(o.open)===1?"":"s"} counted both ways`:""}`}</td></tr>`})}</tbody></table></div>`:null}
   </div>`}function Lu({done:t,at_:e}){let n=Object.entries(t.labels??{});if(n.length<2)return null;let r=(i,s)=>i.ci_low===null||i.ci_low===void 0?null:l` <span class="soft">(<${m} value=${i.ci_low} path=${s("ci_low")} form=${N} /> to <${m} value=${i.ci_high} path=${s("ci_high")} form=${N} />)</span>`;return l`<div class="scroll" tabindex="0" role="group" aria-label="Labels"><table class="labels">
     <thead><tr><th scope="col">label</th><th scope="col">mean (95 % interval)</th><th scope="col">pass rate</th><th scope="col" class="num">scored</th><th scope="col" class="num">failed</th><th scope="col">basis</th></tr></thead>
     <tbody>${n.map(([i,s])=>{let o=(...a)=>e("labels",i,...a);return l`<tr><th scope="row" dir="auto">${i}${an(t,i)?l` <span class="role">in the gate</span>`:null}</th>
@@ -134,15 +135,14 @@
       ${t.pass_at[n.label]===void 0?null:l` (at <${m} value=${t.pass_at[n.label]} /> or more)`}</p>
     ${r.ci_low===null?null:l`<p class="small">95 % interval <${m} value=${r.ci_low} path=${i("passes","ci_low")} form=${N} /> to${" "}
       <${m} value=${r.ci_high} path=${i("passes","ci_high")} form=${N} /></p><p class="fine">${r.ci_method}</p>`}
-  </div>`}function Hu({run:t,at_:e}){let n=t.document,r=Object.entries(n.failures);return l`<div class="tile">
+  </div>`}function Hu({run:t,at_:e}){let n=t.document;return l`<div class="tile">
     <h3>Coverage</h3>
     <p class="big"><${m} value=${n.coverage} path=${e("coverage")} form=${N} none="none" /></p>
     <${pr} parts=${[{name:"scored",count:n.scored,kind:"pass"},{name:"failed",count:n.failed,kind:"none"},{name:"budget exhausted",count:n.unaffordable,kind:"open"}]} label="Scored and failed subjects" />
     <p class="small"><${m} value=${n.scored} path=${e("scored")} /> scored, <${m} value=${n.failed} path=${e("failed")} /> failed,${" "}
       of <${m} value=${n.subjects} path=${e("subjects")} /> subjects read${Number(n.skipped)?l`, <${m} value=${n.skipped}
       path=${e("skipped")} /> not judged`:""}${Number(n.unaffordable)?l`, <${m} value=${n.unaffordable} path=${e("unaffordable")} /> not judged: budget exhausted`:""}</p>
-    ${r.length?l`<ul class="kinds">${r.map(([i,s])=>l`<li><code>${i}</code> <${m} value=${s}
-      path=${e("failures",i)} /></li>`)}</ul>`:l`<p class="small">no subject failed</p>`}
+    ${t.failures.length?l`<ul class="kinds">${t.failures.map(([r,i,s])=>l`<li>${r} <${m} value=${i} path=${s?e(...s):null} /></li>`)}</ul>`:l`<p class="small">no subject failed</p>`}
   </div>`}function Uu({stopped:t,at_:e}){if(!t)return null;let n=Object.entries(t).filter(([r,i])=>r!=="reason"&&i!==null&&(i instanceof W||typeof i=="string"));return l`<p class="warnings" dir="auto">stopped before the end: ${String(t.reason).replaceAll("_"," ")}${n.map(([r,i])=>l`, ${r.replaceAll("_"," ")}${" "}
     ${i instanceof W?l`<${m} value=${i} path=${e("stopped",r)} />`:i}`)}</p>`}function zu({done:t}){let e=[...(t.warnings??[]).map(n=>n.message),...Object.values(t.broken??{}).map(n=>`broken: ${n}`)];return e.length?l`<ul class="warnings" aria-label="Warnings">${e.map(n=>l`<li dir="auto">${n}</li>`)}</ul>`:null}function un(t){let e=new Map,n=(r,i,...s)=>e.has(r)||e.set(r,[r,i,s]);for(let[r,i]of(t.gate?.clauses??[]).entries())/^(min|max)_score$/.test(i.rule)&&n(i.on,i.value,"gate","clauses",r,"value");for(let[r,i]of Object.entries(t.aggregates??{}))if(!(!i?.criteria||typeof i.criteria!="object"||Array.isArray(i.criteria)))for(let[s,o]of Object.entries(i.criteria))o?.mean!==void 0&&n(s,o.mean,"aggregates",r,"criteria",s,"mean");for(let r of["metrics",...Object.keys(t.metrics),...Object.keys(t.judges)])e.delete(r);return[...e.values()]}var lt=60;function me(t,e){let[n,r]=T(!1),i=!n&&t.length>lt,s=i?l`<p class="small"><button type="button" class="link" onClick=${()=>r(!0)}>Show all ${A(t.length)} ${e}</button></p>`:null;return[i?t.slice(0,lt):t,s]}var _t=t=>t!=null;function _r({run:t}){let e=t.labels.filter(i=>Number(i.n)+Number(i.failed)>0),[n,r]=me(e,"metrics and judges");return e.length?l`<section aria-labelledby=${`labels-${t.key}`}>
     <h2 id=${`labels-${t.key}`}>Metrics and judges</h2>
@@ -213,7 +213,7 @@
       ${ac.filter(h=>n[h]||t.outcome===h).map(h=>l`<${ot} className=${h} on=${t.outcome===h} title=${mt[h].title}
         onClick=${()=>e(d("outcome",h))}><span aria-hidden="true">${mt[h].sign}</span> ${mt[h].word} <b>${A(n[h]??0)}</b></${ot}>`)}
       ${o.map(([h,_])=>l`<${ot} className=${{lost:"fail",gained:"pass"}[h]??""} on=${t.flip===h} onClick=${()=>e(d("flip",h))}>${_} <b>${A(n[h]??0)}</b></${ot}>`)}
-      ${n.odds||t.odds?l`<${ot} on=${t.odds} onClick=${()=>e(d("odds",!0))}><span title="One label passes it, another does not; all metrics together count as one">judges at odds</span> <b>${A(n.odds)}</b></${ot}>`:null}
+      ${n.odds||t.odds?l`<${ot} on=${t.odds} onClick=${()=>e(d("odds",!0))}><span title="One label passes it, another does not; all metrics together count as one">labels disagree</span> <b>${A(n.odds)}</b></${ot}>`:null}
     </div>
     ${r.length>1?l`<div class="chips" role="group" aria-label="Kind">${[["",r.reduce((h,[,_])=>h+Number(_),0)],...r].map(([h,_])=>l`<${ot}
       on=${t.kind===h} onClick=${()=>e({kind:h})}>${h===""?"all kinds":h.replaceAll("_"," ")} <b>${A(_)}</b></${ot}>`)}</div>`:null}

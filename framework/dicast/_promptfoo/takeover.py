@@ -254,7 +254,10 @@ def _sections(takeover: _Takeover, rows: Path) -> list[FileSection]:
     elif len(variants) == 1:
         source["fields"]["output"] = "output"
     elif variants:
-        sets = {variant.name: {"set": _set(variant, several=len(takeover.visible) > 1)} for variant in variants}
+        sets = {
+            variant.name: {"set": _set(variant, several=len(takeover.visible) > 1 and not _shared_variables(takeover))}
+            for variant in variants
+        }
         about = ["Each prompt with each provider; dicast compare compares two of them."]
         if any(name != "task" for check_set in sets.values() for name in check_set["set"]):
             about.append("They read other columns, so that dicast compare needs --allow-incomparable.")
@@ -331,8 +334,22 @@ def _lose_echoes(takeover: _Takeover) -> None:
                 case.carried.lose(prompt.place, "an echoed prompt that is more than names in braces", why)
 
 
+def _shared_variables(takeover: _Takeover) -> list[str]:
+    """Return the variables that each of several prompts reads; empty for one prompt, or if the prompts read different variables.
+
+    The input of a judge is then the same for all prompts, so that their runs can be compared.
+    """
+    variables = [{*variables_of(prompt.text)} for prompt in takeover.visible.values()]
+    is_shared = len(variables) > 1 and all(names == variables[0] for names in variables)
+    return sorted(variables[0]) if is_shared else []
+
+
 def _inputs(takeover: _Takeover, case: Case) -> dict[str, Any]:
-    """Return the columns with the prompts of *case* that judges see."""
+    """Return the columns with the input of *case* that judges see: its prompts, or the variables that all prompts read."""
+    if variables := _shared_variables(takeover):
+        values = {name: as_text(case.names[name]) for name in variables if name in case.names}
+        lines = [text if len(variables) == 1 else f"{name}: {text}" for name, text in values.items()]
+        return {"input": "\n".join(lines)}
     texts = {name: rendered(prompt.text, case.names) for name, prompt in takeover.visible.items()}
     if len(texts) == 1:
         return {"input": next(iter(texts.values()))}

@@ -13,6 +13,7 @@ from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_
 from .._kernel.report.caps import cap_lines, raise_caps_text, reached_caps
 from .._kernel.report.document import exit_note
 from .._kernel.report.failure_words import (
+    counted_failures,
     failure_counts,
     failure_numbers,
     failure_text,
@@ -55,6 +56,7 @@ __all__ = [
     "cap_lines",
     "changed_subjects",
     "code",
+    "counted_failures",
     "criteria",
     "current_document",
     "exact",

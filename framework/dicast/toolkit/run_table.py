@@ -29,7 +29,7 @@ from .._kernel.values.errors import DicastError
 from .._kernel.values.payloads import evidence_of
 from .._kernel.values.stop_reasons import output_ending
 from .flat import METRICS, ROW, Columns, Place, leaves, names
-from .table_texts import ENDING, VERDICT, TableTexts, column_names
+from .table_texts import ENDING, VERDICT, TableTexts, column_names, data_columns
 
 SUBJECT = ("subject_kind", "subject_id", "session_id", "score", "tier", "failure", "cost_usd")
 """The columns that every table has."""
@@ -63,12 +63,13 @@ class Row:
     verdicts: dict[str, Mapping[str, Any]] = field(factory=dict)
     content: Mapping[str, Any] | None = None
     read: Mapping[str, Any] = field(factory=dict)
+    columns: Mapping[str, Any] = field(factory=dict)
 
 
 class RunTable:
     """Table of a run's rows, made from its events and kept in a temporary file in *folder*; memory holds unfinished rows.
 
-    First come the columns of :func:`~dicast.toolkit.flat.flat`, if the run has records; then ``subject_kind, subject_id, session_id, score,
+    First come the columns of :func:`~dicast.toolkit.flat.flat` if the run has records, else with *content* the columns of the data; then ``subject_kind, subject_id, session_id, score,
     tier, failure, cost_usd``, ``metric_<label>`` for each metric, and ``judge_<label>_score``, ``_confidence``, ``_kind`` and
     ``_failure`` for each judge. A failure of the task has ``task:`` before its kind in the columns of the judges, and its reason in
     ``reason_record``. A row's column ``session_id`` and the subject's are one column; a row's column with one of the six other
@@ -170,7 +171,8 @@ class RunTable:
         elif event.type == SUBJECT_READ:
             if self._content:
                 content: Any = event.payload.get("content")
-                row.content = content
+                columns: Any = event.payload.get("columns", {})
+                row.content, row.columns = content, columns
             if not (self.started or {}).get("task") and "finish_reason" in event.payload:
                 row.read = {"finish_reason": event.payload["finish_reason"]}
 
@@ -194,6 +196,9 @@ class RunTable:
         if endings := [*self._endings(row)]:
             self._columns.put(cells, endings)
         if self._texts is not None:
+            if row.content is not None and row.kind == "row" and not self._makes_records:
+                parts = {**row.content, "id": row.id, "session_id": row.session_id}
+                self._columns.put(cells, leaves({"row": data_columns(parts, row.columns)}))
             self._columns.put(cells, self._texts.texts(row.content, row.verdicts, row.record).items())
         return cells
 

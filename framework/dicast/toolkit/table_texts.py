@@ -90,6 +90,17 @@ class TableTexts:
             target[place] = lines[0] if len(lines) == 1 else "\n".join(dict.fromkeys(lines))
 
 
+def data_columns(parts: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, object]:
+    """Return the columns of the data by their names, as a record has them, without the columns of the subject's *parts*.
+
+    :param columns: the name of its part for each column that became a part, or a list with its value.
+    """
+    named = {name: part[0] if isinstance(part, list) else parts[part] for name, part in columns.items()}
+    values = {**parts["context"], **named}
+    # many data sets have a column context
+    return {name: value for name, value in values.items() if name == "context" or name not in parts}
+
+
 def column_names(labels: Iterable[str]) -> list[str]:
     """Return *labels* as distinct column names of ASCII letters, digits and ``_``; repeated names get ``_2``, ``_3`` …."""
     return names((VERDICT, _NOT_IN_A_COLUMN.sub("_", label)) for label in labels)

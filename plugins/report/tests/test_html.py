@@ -140,6 +140,8 @@ def test_a_resumed_run_writes_the_whole_page(run, tmp_path, dicast, write_rows):
     assert run_report["rows"]["total"] == 3
     (label,) = (label for label in run_report["labels"] if label["label"] == "metrics")
     assert label["failures"] == {"missing_input": 1}
+    words = "missing_input (the row lacks an output, a reference or another part)"
+    assert run_report["failures"] == [[words, 1, ["failures", "missing_input"]]]
 
 
 def test_a_long_run_shows_what_failed_then_the_worst_then_a_draw(run, tmp_path):

@@ -46,7 +46,8 @@ function Gate({ done, at_ }) {
           <td class="num">${isText(clause.line) ? clause.line : html`<${Figure} value=${clause.line} path=${path("line")} />`}</td>
           <td class="num">${isText(clause.value) ? clause.value : html`<${Figure} value=${clause.value} path=${path("value")} />`}</td>
           <td>${clause.low === null || clause.low === undefined ? "–" : html`<${Figure} value=${clause.low} path=${path("low")} form=${score} /> to${" "}
-            <${Figure} value=${clause.high} path=${path("high")} form=${score} />`}</td></tr>`;
+            <${Figure} value=${clause.high} path=${path("high")} form=${score} />${Number(clause.open ?? 0) ? html` with <${Figure} value=${clause.open} path=${path("open")} />
+            open subject${Number(clause.open) === 1 ? "" : "s"} counted both ways` : ""}`}</td></tr>`;
       })}</tbody></table></div>` : null}
   </div>`;
 }
@@ -135,7 +136,6 @@ function PassTile({ run, at_ }) {
 
 function CoverageTile({ run, at_ }) {
   const done = run.document;
-  const failures = Object.entries(done.failures);
   return html`<div class="tile">
     <h3>Coverage</h3>
     <p class="big"><${Figure} value=${done.coverage} path=${at_("coverage")} form=${score} none="none" /></p>
@@ -147,8 +147,7 @@ function CoverageTile({ run, at_ }) {
     <p class="small"><${Figure} value=${done.scored} path=${at_("scored")} /> scored, <${Figure} value=${done.failed} path=${at_("failed")} /> failed,${" "}
       of <${Figure} value=${done.subjects} path=${at_("subjects")} /> subjects read${Number(done.skipped) ? html`, <${Figure} value=${done.skipped}
       path=${at_("skipped")} /> not judged` : ""}${Number(done.unaffordable) ? html`, <${Figure} value=${done.unaffordable} path=${at_("unaffordable")} /> not judged: budget exhausted` : ""}</p>
-    ${failures.length ? html`<ul class="kinds">${failures.map(([kind, count]) => html`<li><code>${kind}</code> <${Figure} value=${count}
-      path=${at_("failures", kind)} /></li>`)}</ul>` : html`<p class="small">no subject failed</p>`}
+    ${run.failures.length ? html`<ul class="kinds">${run.failures.map(([words, count, path]) => html`<li>${words} <${Figure} value=${count} path=${path ? at_(...path) : null} /></li>`)}</ul>` : html`<p class="small">no subject failed</p>`}
   </div>`;
 }
 

@@ -58,7 +58,7 @@ export function Toolbar({ wanted, want, counts, kinds, bases, labels, flips, chi
       ${CHIPS.filter((outcome) => counts[outcome] || wanted.outcome === outcome).map((outcome) => html`<${Chip} className=${outcome} on=${wanted.outcome === outcome} title=${OUTCOMES[outcome].title}
         onClick=${() => want(one("outcome", outcome))}><span aria-hidden="true">${OUTCOMES[outcome].sign}</span> ${OUTCOMES[outcome].word} <b>${plain(counts[outcome] ?? 0)}</b></${Chip}>`)}
       ${flips.map(([key, word]) => html`<${Chip} className=${{ lost: "fail", gained: "pass" }[key] ?? ""} on=${wanted.flip === key} onClick=${() => want(one("flip", key))}>${word} <b>${plain(counts[key] ?? 0)}</b></${Chip}>`)}
-      ${counts.odds || wanted.odds ? html`<${Chip} on=${wanted.odds} onClick=${() => want(one("odds", true))}><span title="One label passes it, another does not; all metrics together count as one">judges at odds</span> <b>${plain(counts.odds)}</b></${Chip}>` : null}
+      ${counts.odds || wanted.odds ? html`<${Chip} on=${wanted.odds} onClick=${() => want(one("odds", true))}><span title="One label passes it, another does not; all metrics together count as one">labels disagree</span> <b>${plain(counts.odds)}</b></${Chip}>` : null}
     </div>
     ${kinds.length > 1 ? html`<div class="chips" role="group" aria-label="Kind">${[["", kinds.reduce((sum, [, count]) => sum + Number(count), 0)], ...kinds].map(([kind, count]) => html`<${Chip}
       on=${wanted.kind === kind} onClick=${() => want({ kind })}>${kind === "" ? "all kinds" : kind.replaceAll("_", " ")} <b>${plain(count)}</b></${Chip}>`)}</div>` : null}

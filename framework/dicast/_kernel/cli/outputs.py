@@ -124,9 +124,9 @@ def _column_notes(path: Path) -> list[str]:
 
     with path.open(encoding="utf-8-sig", newline="") as file:
         names = next(csv.reader(file), [])
-    output = [f"output: column {_CONTENT}"] if _CONTENT in names else []
+    output = [f"the output of the task is in the column {_CONTENT}"] if _CONTENT in names else []
     return output + [
-        f"the data's column {name!r} is named {_ROW + name}; {name} is of the verdict"
+        f"the column {name!r} of the data is named {_ROW + name}, because the verdict has a column {name}"
         for name in SUBJECT
         if _ROW + name in names
     ]

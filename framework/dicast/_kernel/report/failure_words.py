@@ -53,10 +53,19 @@ def failure_counts(failures: Mapping[str, int]) -> str:
 
 def failures_text(done: Mapping[str, Any]) -> str:
     """Return the numbers of failed subjects in the document *done*, by the component that failed and by kind; empty without failures."""
-    return ", ".join(
-        f"{count:,} {task_kind(kind) if origin == TASK else _CALLS.get(kind, _with_words(kind)) if origin else _with_words(kind)}"
-        for kind, origin, count in failure_numbers(done)
-    )
+    return ", ".join(f"{count:,} {words}" for words, count, _ in counted_failures(done))
+
+
+def counted_failures(done: Mapping[str, Any]) -> Iterator[tuple[str, int, list[str] | None]]:
+    """Yield words for each component that failed and its kind of failure, the number of failed subjects, and the path of the number in the document *done*.
+
+    The path is None for a number that the document has only as a difference.
+    """
+    for kind, origin, count in failure_numbers(done):
+        words = _with_words(kind)
+        path = ["failures_by_origin", origin, kind] if origin else ["failures", kind]
+        text = task_kind(kind) if origin == TASK else _CALLS.get(kind, words) if origin else words
+        yield text, count, path if origin or count == done["failures"][kind] else None
 
 
 def may_pass_again(done: Mapping[str, Any]) -> bool:

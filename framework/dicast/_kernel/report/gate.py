@@ -15,7 +15,7 @@ from ..plan.comparison import Ends, compare, distinct
 from ..values import Basis, reaches
 from ..values.errors import DicastError
 from ..values.passes import TOLERANCE
-from .failure_words import failure_counts
+from .failure_words import failures_text
 from .fold import Report
 from .labels import Ending
 from .statistics import confidence_interval, pass_rate, pass_rate_bounds, possible_means
@@ -95,7 +95,8 @@ def _unscored(report: Report, labels: Iterable[str | None]) -> str:
 
     It has the names of the labels if another label has scores.
     """
-    counts, reason = failure_counts(dict(report.failures.kinds.most_common())), "nothing was scored"
+    kinds = dict(report.failures.kinds.most_common())
+    counts, reason = failures_text(report.failures.figures() | {"failures": kinds}), "nothing was scored"
     empty = [label for label in dict.fromkeys(labels) if label is not None and not _has_scores(report, label)]
     if empty and any(_has_scores(report, label) for label in report.labels):
         reason = f"{', '.join(empty)} {'has' if len(empty) == 1 else 'have'} no score"

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from dicast import ALL_METRICS, Event
-from dicast.reporting import current_document
+from dicast.reporting import counted_failures, current_document
 
 from .baseline import Baseline, baseline
 from .choice import Choice, Chosen
@@ -80,6 +80,7 @@ class RunReader:
             "title": title,
             "prefix": prefix,
             "document": document,
+            "failures": [*counted_failures(document)],
             "pass_at": {
                 label: line
                 for label in (*marking.metrics, *marking.judges, ALL_METRICS)

@@ -9,7 +9,7 @@ const SINGLE = 3; // cases that are read by themselves, the current and the next
 
 /** The queues, with their words; the first is the default. */
 export const QUEUES = [
-  ["random", "at random"], ["unlabeled", "unlabeled"], ["odds", "judges at odds"], ["failed", "failed"], ["label", "one label, lowest first"], ["differ", "people differ: decide"],
+  ["random", "at random"], ["unlabeled", "unlabeled"], ["odds", "labels disagree"], ["failed", "failed"], ["label", "one label, lowest first"], ["differ", "people differ: decide"],
 ];
 
 const keyOf = (item) => JSON.stringify([item.subject_kind, item.subject_id]);
