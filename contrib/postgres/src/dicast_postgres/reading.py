@@ -221,12 +221,11 @@ def entries(snapshot: Snapshot, query: Query) -> Iterator[Entry]:
         return
     for first, prev, marks, shard, body in _blocks(snapshot, query):
         try:
-            texts = lines_in(len(body), body)
-            lines = list(map(orjson.loads, texts))
+            lines = orjson.loads(body)
             contents = _contents(snapshot, query, lines)
             events = list(matches(first, lines, query, snapshot.makers, contents.get))
-            if not _VERIFIED_TYPES.isdisjoint(event.type for _, event in events):
-                refuse_changed(prev, marks, texts)
+            if not _VERIFIED_TYPES.isdisjoint([event.type for _, event in events]):
+                refuse_changed(prev, marks, lines_in(len(body), body))
         except (ValueError, LookupError, TypeError) as error:
             raise ValueError(f"the block from event {first}: {error}") from error
         for seq, event in reversed(events) if query.newest_first else events:
@@ -302,7 +301,7 @@ def records(snapshot: Snapshot, run_id: str, after: int) -> Iterator[tuple[int, 
     query, rows = Query(run_id, after=after), RowReader()
     for first, _, _, _, body in _blocks(snapshot, query):
         try:
-            lines = list(map(orjson.loads, lines_in(len(body), body)))
+            lines = orjson.loads(body)
             contents = _contents(snapshot, query, lines)
             yield from records_in(first, lines, query, snapshot.makers, contents.get, rows)
         except (ValueError, LookupError, TypeError) as error:
