@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import attrs
-
+from ..classes import frozen
 from ..resume.open_runs import RunCommand
 
 
-@attrs.frozen
+@frozen
 class CallingCommand:
     """A command that calls ``dicast run`` or ``dicast merge``: pass it as *obj* of ``run.main`` or ``merge_shards.main``.
 

@@ -9,8 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-import attrs
-
+from ..classes import evolve, frozen
 from ..contract.protocols import Ledger
 from ..events import SPEND_RELEASED
 from ..values import Claim, Event, Lost, Refusal, Subject
@@ -39,7 +38,7 @@ Waiting = tuple[Claim, Lost, asyncio.Future[Refusal | None]]
 """A claim that waits for the ledger, and the future for its decision."""
 
 
-@attrs.frozen
+@frozen
 class Commit:
     """Records and claims that are passed to the ledger together. *judged* is the number of judged subjects among the records."""
 
@@ -48,7 +47,7 @@ class Commit:
     waiting: Sequence[Waiting]
 
 
-@attrs.frozen
+@frozen
 class Sent:
     """A commit that the thread of a ledger has. *ended* is done after its answer was taken."""
 
@@ -242,7 +241,7 @@ class Stream:
         """Return the end of a reservation that no call uses."""
         id_, now = self.clock.stamp()
         payload = {"reservation_id": reserved.payload["reservation_id"]}
-        return attrs.evolve(reserved, id=id_, type=SPEND_RELEASED, time=now, payload=payload)
+        return evolve(reserved, id=id_, type=SPEND_RELEASED, time=now, payload=payload)
 
     async def flush(self) -> None:
         """Commit, then publish."""

@@ -12,7 +12,7 @@ from dicast.toolkit.outputs import unread_object
 from dicast.toolkit.references import ReferenceList, References, compare_references, missing_reference
 
 
-@attrs.define  # not frozen: one is made for every row
+@attrs.define(eq=False)  # not frozen: one is made for every row
 class Sides:
     """An *output* and its *reference*; neither is None. Messages name the *subject*, and the output *place*."""
 

@@ -7,7 +7,6 @@ import shlex
 import sqlite3
 import time
 from contextlib import closing, suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -205,6 +204,8 @@ def _check_format(connection: sqlite3.Connection, path: Path) -> int:
         raise LedgerRefused(f"{path} is a SQLite database, but not a dicast ledger: choose another path for the ledger")
     version_number = _pragma(connection, "user_version")
     if version_number not in VERSIONS:
+        from importlib.metadata import version  # for this message alone
+
         formats = f"{', '.join(map(str, VERSIONS[:-1]))} and {VERSIONS[-1]}"
         raise LedgerRefused(
             f"{path} is a ledger of format {version_number}, but dicast-ledger {version('dicast-ledger')} reads formats {formats}: "

@@ -28,7 +28,7 @@ _FRESH = 2 / 3
 """Remaining share of a lease below which an append renews it, so that it is written once in each third of its time and not in each batch."""
 
 
-@attrs.define
+@attrs.define(eq=False)
 class HeldLease:
     """The lease that a live ledger holds: *until* in seconds since the epoch."""
 

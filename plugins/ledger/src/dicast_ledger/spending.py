@@ -55,7 +55,7 @@ Reservation = tuple[Sequence[str], Decimal, str]
 """The scopes, the amount and the unit."""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Calm:
     """Time in which no open reservation ends: until *lapse* by the clock of the run, and until *over* by the clock of the ledger. The leases of *runs* end at *over* or later."""
 

@@ -68,7 +68,7 @@ _USUAL: Mapping[str, tuple[str, ...]] = {
 """Usual names of the columns of each part, the most likely name first."""
 
 
-@attrs.define
+@attrs.define(eq=False)
 class Rows:
     """An opened source of rows: *read* yields numbers and rows, and *fields* name the columns of the subjects' parts.
 
@@ -192,7 +192,7 @@ class Rows:
         )
 
 
-@attrs.define
+@attrs.define(eq=False)
 class _Taker:
     """Takes rows apart: failed ones by *take_failed*, which *why* and *broken* recognize. The first row's names go to *columns*."""
 
@@ -227,7 +227,7 @@ class ItemSource(Protocol):
     def strip_reasoning(self) -> bool: ...  # noqa: D102
 
 
-@attrs.define
+@attrs.define(eq=False)
 class Items:
     """Reports the faults of rows that are numbered *unit*s of a *file*; *line* is the first line of the current row."""
 

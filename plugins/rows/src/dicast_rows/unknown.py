@@ -19,7 +19,7 @@ _TAG = re.compile(r"the tag (\S+) does not fit here")
 _MAX_SHOWN = 40
 
 
-@attrs.define
+@attrs.define(eq=False)
 class Marker:
     """Replaces values that JSON cannot hold by visible texts, and counts them by kind; it replaces none unless it *is_on*."""
 

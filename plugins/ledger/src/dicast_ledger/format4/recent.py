@@ -19,7 +19,7 @@ _MOST_BLOCKS, _MOST_GROUPS, _MOST_MAKERS = 4, 4, 1_000
 V = TypeVar("V")
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Block:
     """Lines of a block after which the chain has the *digest*. *starts* has the number of the first event of each line."""
 

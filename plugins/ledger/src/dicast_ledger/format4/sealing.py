@@ -29,7 +29,7 @@ ERASED = b"null"
 Row = Sequence[Any]
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Sealing:
     """Rows of ``blocks`` and of ``texts`` that become compressed rows: the keys of the old rows, and the new rows. *bounds* has the last event of each run."""
 

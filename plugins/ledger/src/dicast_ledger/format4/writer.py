@@ -30,7 +30,7 @@ _DIGEST = COLUMNS.index("digest")
 _BOUND = "INSERT INTO runs VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET last_seq = excluded.last_seq"
 
 
-@attrs.define
+@attrs.define(eq=False)
 class Prepared:
     """Lines that are ready to be written.
 
