@@ -690,6 +690,7 @@ def test_error_of_the_file_is_told_once_and_those_of_experiments_together(shop, 
         ("rows.csv.gz", "'rows-${experiment}.csv.gz'"),
         ("v1.2.csv", "'v1.2-${experiment}.csv'"),
         ("it's.csv", "'it''s-${experiment}.csv'"),
+        ("s-.csv", "'s-${experiment}.csv'"),
         ("rows", "'rows-${experiment}'"),
     ],
 )

@@ -255,7 +255,7 @@ def _by_experiment(path: Path, base: Path) -> str:
     """Return the example of a *path* with the experiment in its file name, relative to *base* if possible, quoted for YAML."""
     path = path.relative_to(base) if path.is_relative_to(base) else path
     suffix = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
-    example = path.with_name(f"{path.name.removesuffix(suffix)}-${{experiment}}{suffix}").as_posix()
+    example = path.with_name(f"{path.name.removesuffix(suffix).rstrip('-')}-${{experiment}}{suffix}").as_posix()
     return f"'{example.replace(chr(39), chr(39) * 2)}'"
 
 
