@@ -66,7 +66,7 @@ CAUSES = {
         3,
         UNANSWERED,
         "no connection to 127.0.0.1:",
-        "next: start the server, or correct base_url, then `dicast ci p.yaml",
+        "next: start the server, ",
         {"both": 0},  # "every clause holds"
         {"both": "gate: passed", "metric": "nothing was scored; failed: 6 task: call failed"},
     ),
@@ -89,7 +89,7 @@ CAUSES = {
         3,
         UNANSWERED,
         "/v1/chat/completions: HTTP 429`",
-        "next: wait until the endpoint answers, then `dicast ci p.yaml",
+        "next: wait, or lower requests_per_minute of the model or concurrency of the executor (HTTP 429), then `dicast ci p.yaml",
         {"both": 0},  # "every clause holds"
         {"both": "gate: passed", "metric": "nothing was scored; failed: 6 task: call failed"},
     ),

@@ -11,6 +11,7 @@ from .._kernel.plan.clauses import Clause, ComparedRuns, Finding, GateClause, Ga
 from .._kernel.records.comparable import MAX_UNPAIRED, changed_subjects, find_faults, read_contents
 from .._kernel.records.passes import PairedPasses, PassChange, PassCounts, pair_passes, pair_runs, pass_counts
 from .._kernel.report.caps import cap_lines, raise_caps_text, reached_caps
+from .._kernel.report.corrections import correction_place, key_step
 from .._kernel.report.document import exit_note
 from .._kernel.report.failure_words import (
     counted_failures,
@@ -56,6 +57,7 @@ __all__ = [
     "cap_lines",
     "changed_subjects",
     "code",
+    "correction_place",
     "counted_failures",
     "criteria",
     "current_document",
@@ -71,6 +73,7 @@ __all__ = [
     "figure",
     "find_faults",
     "gate_answer",
+    "key_step",
     "ledger_option",
     "may_pass_again",
     "metric_values",

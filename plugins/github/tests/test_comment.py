@@ -821,6 +821,48 @@ def test_an_endpoint_that_is_down_has_one_next_step_in_log_and_comment(folder):
     assert "correct the key" not in text
 
 
+def ask_by_variables(folder, monkeypatch, url, key):
+    """Ask the model at *url*, whose address and *key* are variables of the environment; return the text of the log and of the comment."""
+    monkeypatch.setenv("JUDGE_URL", url)
+    monkeypatch.setenv("JUDGE_KEY", key)
+    asking(folder, "${JUDGE_URL}")
+    file = folder / "asking.yaml"
+    file.write_text(file.read_text().replace("sk-secret", "'${JUDGE_KEY}'"))
+    arguments = ["asking.yaml", "--comment", "comment.md", "--set", "gate=null"]
+    result = CliRunner().invoke(ci, arguments, catch_exceptions=False, standalone_mode=False)
+    return " ".join(result.output.split()), (folder / "comment.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_an_empty_variable_of_a_refused_key_is_named(folder, monkeypatch, status):
+    with answering(status) as url:
+        log, text = ask_by_variables(folder, monkeypatch, url, "")
+        assert "set JUDGE_KEY in the environment, which was empty, then with the file unchanged: dicast ci" in log
+        assert "- empty in the environment when the calls were sent: `JUDGE_KEY`, in place of a secret\n" in text
+        assert "- next: set JUDGE_KEY in the environment, which was empty, then `dicast ci asking.yaml" in text
+        log, text = ask_by_variables(folder, monkeypatch, url, "sk-wrong")
+    assert "correct the key in the environment, then with the file unchanged" in log
+    assert "JUDGE_KEY" not in text
+    assert "sk-" not in text
+
+
+def test_the_variable_of_an_address_is_named_after_a_refusal(folder, monkeypatch):
+    with answering(404) as url:
+        log, text = ask_by_variables(folder, monkeypatch, url, "sk-1")
+    place = "the address or the model in the file or in the environment (JUDGE_URL)"
+    assert "once the endpoint has the model, with the file and JUDGE_URL unchanged: dicast ci" in log
+    assert f"after a correction of {place}, a new run: dicast ci" in log
+    assert f"- next: correct {place}, then `dicast ci asking.yaml" in text
+
+
+def test_the_variable_of_an_address_is_named_without_a_connection(folder, monkeypatch):
+    log, text = ask_by_variables(folder, monkeypatch, "http://127.0.0.1:9/v1", "sk-1")
+    place = "in the file or in the environment (JUDGE_URL)"
+    assert "once the endpoint answers, with the file and JUDGE_URL unchanged: dicast ci" in log
+    assert f"after a correction of the address or the model {place}, a new run: dicast ci" in log
+    assert f"- next: start the server, or correct base_url {place}, then `dicast ci asking.yaml" in text
+
+
 def test_a_fork_without_secrets_has_the_step_of_a_maintainer_alone(folder):
     with refusing() as url:
         asking(folder, url)

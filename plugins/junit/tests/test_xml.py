@@ -14,7 +14,7 @@ from junitparser import JUnitXml
 
 from dicast import AccessRefused, Cost, Failure, Judgment, Score, Subject, metric
 from dicast.testing import FakeJudge, FakeMetric, SinkConformance, run_pipeline
-from dicast_junit.cases import skip_errors
+from dicast_junit.cases import skip_results
 from dicast_junit.spool import Spool
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).with_name("junit.xsd"))
@@ -121,11 +121,15 @@ def test_a_failed_judgment_is_skipped_if_the_gate_passed(tmp_path, line, element
     assert [[tag for tag in tags if tag != "system-out"] for tags in cases.values()] == [
         [],
         [element],
-        ["failure"],
+        ["skipped" if element == "skipped" else "failure"],
         [element],
         [],
     ]
-    assert (root.get("errors"), root.get("skipped")) == (("0", "2") if element == "skipped" else ("2", "0"))
+    counts = [root.get(name) for name in ("failures", "errors", "skipped")]
+    assert counts == (["0", "0", "3"] if element == "skipped" else ["2", "2", "0"])  # the gate's own failure is one
+    if element == "skipped":
+        (below,) = [case for case in root.iter("skipped") if case.get("type") == "score"]
+        assert below.get("message").startswith("not passed: 0.1000, below 0.5")
     result = root.find(f"testsuite/testcase/{element}")
     assert result.get("type") == "refused"
     assert result.get("message").startswith("not judged: ") is (element == "skipped")
@@ -134,13 +138,15 @@ def test_a_failed_judgment_is_skipped_if_the_gate_passed(tmp_path, line, element
 
 @given(st.lists(st.integers(1, 40), max_size=20))
 def test_parts_that_end_within_a_case_skip_its_errors_too(sizes):
-    case_ = b'<testcase name="a"><error message="m" type="t">why</error></testcase>\n<testcase name="b" />\n'
+    fault = b'<error message="m" type="t">why</error>'
+    case_ = b'<testcase name="a">' + fault + b'</testcase>\n<testcase name="b"><failure message="n" /></testcase>\n'
     text, parts = case_ * 3, []
     for size in (*sizes, len(text)):
         parts.append(text[:size])
         text = text[size:]
-    whole = b"".join(skip_errors(parts))
-    assert whole == (case_.replace(b'"m"', b'"not judged: m"').replace(b"error", b"skipped")) * 3
+    whole = b"".join(skip_results(parts))
+    messages = case_.replace(b'"m"', b'"not judged: m"').replace(b'"n"', b'"not passed: n"')
+    assert whole == messages.replace(b"error", b"skipped").replace(b"failure", b"skipped") * 3
 
 
 def test_a_run_that_did_not_end_in_order_has_an_error(tmp_path, report):

@@ -288,6 +288,7 @@ def test_a_receiver_that_is_not_there_is_named_without_its_path(run, receiver):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"url": ""}, "url is empty; give it the address of the webhook, or leave out the sinks with --set sinks="),
         ({"url": "hooks.example.com/verysecretword"}, "url is no http:// or https:// address"),
         ({"url": "https://user:verysecretword@example.com/"}, "url holds a user name or a password"),
         ({"when": []}, "when is empty"),
@@ -296,13 +297,20 @@ def test_a_receiver_that_is_not_there_is_named_without_its_path(run, receiver):
         ({"form": "xml"}, "xml"),
         ({"timeout": 60}, "timeout"),
     ],
-    ids=["no address", "password", "never", "unknown", "unknown in a list", "form", "timeout"],
+    ids=["empty", "no address", "password", "never", "unknown", "unknown in a list", "form", "timeout"],
 )
 def test_wrong_options_are_refused_before_the_run_without_the_address(run, receiver, options, message):
     with pytest.raises(RequestError, match=message) as caught:
         run([GOOD], **options)
     assert isinstance(caught.value, ConfigError)
     assert "verysecretword" not in str(caught.value)
+    assert receiver.requests == []
+
+
+def test_an_address_of_an_empty_variable_names_the_variable(run, receiver, monkeypatch):
+    monkeypatch.setenv("CHANNEL_URL", "")
+    with pytest.raises(RequestError, match="url is empty; .*; the environment variable CHANNEL_URL is empty"):
+        run([GOOD], url="${CHANNEL_URL}")
     assert receiver.requests == []
 
 

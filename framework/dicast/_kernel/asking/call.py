@@ -16,6 +16,7 @@ from ..contract.plugin_errors import author_place, describe_error, in_brackets, 
 from ..contract.protocols import Judge, member
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Slot
+from ..plan.variables import FileVariables
 from ..stream.sinks import Silence
 from ..timing.awaiting import TimeUp, within
 from ..timing.stop import Stop
@@ -118,14 +119,18 @@ class Call:
 
 NO_SECRETS = SecretMask(())
 
+_NO_VARIABLES = FileVariables()
+
 _FREE = Cost.zero()
 
 
 class Caller:
     """Caller of components, under their timers."""
 
-    def __init__(self, timer: Timer, stop: Stop, mask: SecretMask = NO_SECRETS) -> None:
-        self._timer, self._stop, self._mask = timer, stop, mask
+    def __init__(
+        self, timer: Timer, stop: Stop, mask: SecretMask = NO_SECRETS, variables: FileVariables = _NO_VARIABLES
+    ) -> None:
+        self._timer, self._stop, self._mask, self._variables = timer, stop, mask, variables
 
     def ticking(self) -> AbstractContextManager[None]:
         """End calls that exceed their time, during the block."""
@@ -269,12 +274,8 @@ class Caller:
         """
         if not is_plugins_own(error):
             raise error
-        if isinstance(error, EndpointUnreachable):
-            self._stop.request("endpoint_unreachable", self._readable(str(error)), self._mask.data(error.details))
-        elif isinstance(error, UnsupportedByModel):
-            self._stop.request(UNSUPPORTED, self._readable(str(error)))
-        elif isinstance(error, AccessRefused):
-            self._stop.request("refused_by_provider", self._readable(str(error)))
+        if isinstance(error, AccessRefused):
+            self._request_stop(call, error)
         if isinstance(error, Interrupted | Overtime | AccessRefused) and self._stop:
             raise Interrupted("the run was asked to stop") from error
         if isinstance(error, Overtime | TimeUp):
@@ -282,6 +283,16 @@ class Caller:
         if isinstance(error, InvalidScore):
             return Failure("invalid_score", self._readable(f"{error}{in_brackets(author_place(error, _module(call)))}"))
         return Failure("crashed", self._readable(describe_error(error, _module(call))))
+
+    def _request_stop(self, call: Call, error: AccessRefused) -> None:
+        """Request the end of the run because of *error*, with the variables of the file that may be wrong."""
+        message = self._readable(str(error))
+        details: Mapping[str, object] = self._variables.details(call.slot.component, message)
+        if isinstance(error, EndpointUnreachable):
+            self._stop.request("endpoint_unreachable", message, {**self._mask.data(error.details), **details})
+        else:
+            reason = UNSUPPORTED if isinstance(error, UnsupportedByModel) else "refused_by_provider"
+            self._stop.request(reason, message, details)
 
     def _readable(self, text: str) -> str:
         return self._mask.text(_readable(text))

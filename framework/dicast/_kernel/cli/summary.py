@@ -17,10 +17,10 @@ from ...toolkit.text_table import TextTable
 from ..pipeline.ledger_path import ledger_option
 from ..plan.clauses import GATE_LEFT_OUT
 from ..report.caps import cap_lines, raise_caps_text, reached_caps
+from ..report.corrections import refusal_words
 from ..report.failure_words import failure_kind, failure_label, failures_text, may_pass_again
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
-from ..values.endpoint_errors import UNSUPPORTED
 from .findings import findings_lines
 from .gate_summary import gate_parts
 from .read_lines import read_lines
@@ -314,7 +314,7 @@ def stop_lines(done: Document) -> Iterator[str]:
     """Yield the reason why the run stopped early, if it did."""
     if (stopped := done["stopped"]) is not None:
         is_early = stopped["reason"] == "early_stop" and "plugin" in stopped
-        hidden = ("reason", "live", "message", *(["plugin"] if is_early else []))
+        hidden = ("reason", "live", "message", "variables", "empty_variables", *(["plugin"] if is_early else []))
         details = ", ".join(f"{key}: {_detail(value)}" for key, value in stopped.items() if key not in hidden)
         reason = f"{stopped['plugin']} ended the run early" if is_early else stopped["reason"]
         message = f": {stopped['message']}" if "message" in stopped else ""
@@ -324,22 +324,6 @@ def stop_lines(done: Document) -> Iterator[str]:
 def is_resumed(done: Document) -> bool:
     """Return whether a command continues the run: it stopped, and not because of an early stop."""
     return done["stopped"] is not None and done["stopped"]["reason"] != "early_stop"
-
-
-def _refusal_words(stopped: Document) -> tuple[str, str]:
-    """Return the condition for resuming a run that a model's endpoint *stopped*, and the options of the file that may be wrong; empty without them."""
-    if "message" not in stopped:
-        return "", ""
-    match = _STATUS.search(stopped["message"])
-    if stopped["reason"] == "refused_by_provider" and match is not None:
-        if match[1] in ("401", "403"):
-            return "correct the key in the environment, then with the file unchanged", ""
-        if match[1] == "404":
-            return "once the endpoint has the model and the file is unchanged", "the address or the model"
-        return "once the endpoint accepts the calls and the file is unchanged", ""
-    if stopped["reason"] == UNSUPPORTED:
-        return "once the model supports the option and the file is unchanged", "the option or the model"
-    return "once the endpoint answers and the file is unchanged", "the address or the model"
 
 
 def _refused_settings(settings: Iterable[str], message: str) -> Iterator[str]:
@@ -363,15 +347,15 @@ def next_lines(done: Document, command: RunCommand | None) -> Iterator[str]:
     if not command.is_resumable:
         yield f"  {notice}this run cannot be resumed (--head, or a suite with --filter); the same command starts a new run"
         return
-    condition, correction = _refusal_words(done["stopped"])
+    condition, correction = refusal_words(done["stopped"])
     steps = ", ".join([*([raise_caps_text(caps)] if caps else []), *([condition] if condition else [])])
     yield f"  {notice}to judge the remaining subjects{steps and f', {steps}'}:"
     has_retry = done["failures"] and may_pass_again(done) and "shards" not in done["stopped"]
     yield f"    {resuming(done['run_id'], *['--retry-failed'] * bool(has_retry))}"
     if correction:
         refused = [*_refused_settings(command.settings, done["stopped"]["message"])]
-        place = f"in the file, or of {' and '.join(refused)} in --set (left out here)" if refused else "in the file"
-        yield f"  after a correction of {correction} {place}, a new run:"
+        other = f", or of {' and '.join(refused)} in --set (left out here)" if refused else ""
+        yield f"  after a correction of {correction}{other}, a new run:"
         yield f"    {command.raising(refused).starting()}"
     cancelled = {batch["batch_id"] for batch in done.get("cancelled_batches", ())}
     if any(batch["batch_id"] not in cancelled for batch in done.get("batches", ())):

@@ -10,7 +10,7 @@ import attrs
 
 from ..contract.registry import Registry
 from ..plan.sections import Label, Slot
-from ..values import Rubric
+from ..values import Rubric, Secret
 from .builder import Builder, Built
 from .contents import Contents
 from .describe import describe
@@ -19,6 +19,7 @@ from .faults import Path as Address
 from .read import Document, dotted
 from .rubrics import load_rubric
 from .slots import judges_inside, make_slot, unpaid_model
+from .structure import Hook
 
 Placed = tuple[Address, Slot]
 
@@ -29,7 +30,10 @@ class SectionBuilder:
     def __init__(self, document: Document, registry: Registry, ready: Mapping[str, object]) -> None:
         self.faults: list[Fault] = []
         self.document, self.file = document, document.data
-        texts = {Rubric: lambda text, path: load_rubric(text, self._base(path))}
+        texts: dict[Any, Hook] = {
+            Rubric: lambda text, path: load_rubric(text, self._base(path)),
+            Secret: lambda text, path: Secret(text, document.empty.get(path, ())),
+        }
         define = self.file.get("define")
         self.builder = Builder(registry, define if isinstance(define, Mapping) else {}, self._base, texts, ready)
         self.structurer = self.builder.data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Sequence
 
 from ...toolkit.installing import with_one_command
@@ -45,7 +46,7 @@ def _problem(document: Document, fault: Fault) -> Problem:
     path = fault.path if fault.key is None else (*fault.path, fault.key)
     place = document.place(path, key=fault.key is not None)
     return Problem(
-        fault.message,
+        fault.message + _empty_variables(document, fault),
         place.file,
         place.line,
         place.column,
@@ -53,3 +54,18 @@ def _problem(document: Document, fault: Fault) -> Problem:
         fault.value,
         fault.hint,
     )
+
+
+def _empty_variables(document: Document, fault: Fault) -> str:
+    """Return the names of the empty variables in the value of *fault*, or in the options of the value that its message names."""
+    size = len(fault.path)
+    names = dict.fromkeys(
+        name
+        for path, variables in document.empty.items()
+        if path[:size] == fault.path
+        and (len(path) == size or re.search(rf"\b{re.escape(str(path[-1]))}\b", fault.message))
+        for name in variables
+    )
+    if not names:
+        return ""
+    return f"; the environment variable{'s' * (len(names) > 1)} {', '.join(names)} {'is' if len(names) == 1 else 'are'} empty"

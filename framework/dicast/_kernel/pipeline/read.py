@@ -39,6 +39,7 @@ class Document:
     of relative paths in the main file. *experiment* is the experiment's name in a suite. *varied* are the paths that experiments of the
     suite change. *problems* are problems of variables; values with such variables are :data:`MISSING` in *data*. *only* are the labels to
     judge; all if empty. *named* has each text with the value of an environment variable, and the text with the variable's name in its place.
+    *empty* has the names of the empty variables of each value with such variables, by its path.
     """
 
     data: dict[str, object]
@@ -50,6 +51,7 @@ class Document:
     varied: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     named: Mapping[str, str] = field(factory=dict, repr=False)
+    empty: Mapping[Address, tuple[str, ...]] = field(factory=dict, repr=False)
 
     def files(self) -> list[Path]:
         """Return the pipeline file and its included files, if its values come from files."""
@@ -162,7 +164,9 @@ class PipelineFile:
         if not is_complete:
             raise ConfigError(sorted(reader.problems, key=lambda problem: (problem.file != file, problem.line or 0)))
         problems = tuple(reader.problems)
-        return Document(data, file, self.start.base, root, experiment, problems, varied, self.only, reader.named)
+        return Document(
+            data, file, self.start.base, root, experiment, problems, varied, self.only, reader.named, reader.empty
+        )
 
 
 def read_pipeline(
@@ -214,6 +218,7 @@ class _Reader:
     read: dict[str, Node] = field(factory=dict)  # a file that is included twice is read and reported once
     variables: Mapping[str, str] = field(factory=dict)  # of the experiment, by name: they are in the file
     named: dict[str, str] = field(factory=dict)
+    empty: dict[Address, tuple[str, ...]] = field(factory=dict)
 
     def root(self, source: Source, start: Place, overrides: Mapping[str, object] | Sequence[str]) -> Node:
         """Return *source* with its includes and *overrides*."""
@@ -288,8 +293,15 @@ class _Reader:
                 return MISSING
             if (named := _VARIABLE.sub(self._name, node.value)) != text:
                 self.named[text] = named
+            variables = dict.fromkeys(match[1] for match in _VARIABLE.finditer(node.value) if self._is_empty(match))
+            self.empty |= {path: tuple(variables)} if variables else {}
             return text
         return node.value
+
+    def _is_empty(self, match: re.Match[str]) -> bool:
+        """Return whether *match* is a variable that has no value and no default."""
+        name, default = match.groups()
+        return name is not None and name not in self.variables and not (default or self.environ.get(name))
 
     def _name(self, match: re.Match[str]) -> str:
         """Return the variable as the file has it, or its value if the file has the value, or its default if that counts."""

@@ -26,7 +26,7 @@ class SecretMask:
         """:param components: any nesting of components, mappings and sequences that may hold Secrets.
         :param labels: names in the file that documents repeat, such as the labels of judges; they are not masked.
         """
-        values = sorted(set(_secrets(components)))
+        values = sorted({secret.value for secret in secrets_of(components)} - {""})
         self._mask = Mask(values) if values else None
         self._names = _NAMES.union(labels)
 
@@ -135,20 +135,19 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float | list | dict)
 
 
-def _secrets(value: Any) -> Iterator[str]:
-    """Yield the value of every Secret in *value*, at any depth."""
+def secrets_of(value: Any) -> Iterator[Secret]:
+    """Yield every Secret in *value*, at any depth."""
     if isinstance(value, Secret):
-        if value.value:
-            yield value.value
+        yield value
     elif attrs.has(type(value)):
         for attribute in attrs.fields(type(value)):
-            yield from _secrets(getattr(value, attribute.name, None))
+            yield from secrets_of(getattr(value, attribute.name, None))
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _secrets(item)
+            yield from secrets_of(item)
     elif isinstance(value, Sequence | AbstractSet) and not isinstance(value, str | bytes):
         for item in value:
-            yield from _secrets(item)
+            yield from secrets_of(item)
 
 
 def _mapped(value: Any, change: Callable[[str], str], change_key: Callable[[str], str] | None = None) -> Any:

@@ -19,6 +19,7 @@ from ..pipeline.slots import ledger_slot
 from ..plan.clauses import Gate
 from ..plan.secret_mask import SecretMask
 from ..plan.sections import Pipeline
+from ..plan.variables import FileVariables
 from ..records.plans import plan_and_result
 from ..report.document import exit_code, stopped_document
 from ..report.gate import as_it_ended, undecided_without
@@ -100,7 +101,7 @@ class RunSteps:
         self._baselines: Mapping[str, Results | None] = {}
         self._observers: RecordObservers | None = None
         self._blank: list[dict[str, Any]] = []
-        self._caller = Caller(Timer(), stop, mask)
+        self._caller = Caller(Timer(), stop, mask, FileVariables(pipeline.named))
         self._shard: ShardRun | None = None
         if request.shard is not None:
             from .shard_run import ShardRun  # few runs are shards

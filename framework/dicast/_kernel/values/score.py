@@ -228,10 +228,12 @@ class Failure(ReadyAnswer):
 class Secret:
     """An option whose value is never printed, logged, stored or fingerprinted. Type a field with it; read ``.value``.
 
-    :param value: the text. A pipeline file names a variable of the environment in its place: ``$API_KEY``.
+    :param value: the text. A pipeline file names a variable of the environment in its place: ``${API_KEY}``.
+    :param empty_variables: the names of the variables in its place that were empty when the file was read.
     """
 
     value: str = attrs.field(repr=False)
+    empty_variables: tuple[str, ...] = attrs.field(default=(), eq=False, repr=False)
 
     def __str__(self) -> str:
         return "***"

@@ -155,6 +155,8 @@ def check_address(url: str, option: str, instead: str = "api_key or in headers")
     """
     if has_password(url):
         raise ConfigError(f"{option} holds a user name or a password; give them as {instead}")
+    if not url:
+        raise ConfigError(f"{option} is empty; give it an http:// or https:// address")
     if not is_address(url):
         raise ConfigError(f"{option} is no http:// or https:// address: {url!r}")
 

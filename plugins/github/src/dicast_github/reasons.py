@@ -14,6 +14,8 @@ from dicast.reporting import (
     ALL_METRICS,
     cap_lines,
     code,
+    correction_place,
+    key_step,
     may_pass_again,
     raise_caps_text,
     reached_caps,
@@ -53,8 +55,8 @@ _TRANSIENT = re.compile(r": HTTP (408|409|429|5\d\d)$")
 _STATUS = re.compile(r": HTTP (\d{3})$")
 """The status at the end of a fault."""
 
-_REFUSED_PARTS = {"401": "the key", "403": "the key", "404": "the address or the model"}
-"""Cause of each HTTP status that refuses a run."""
+_NO_ACCESS = ("401", "403")
+"""Status of an endpoint that refuses the key."""
 
 _CONNECTION_FIX = re.compile(r"; (start the server, or correct \w+)")
 """The next step in the message of a call without a connection."""
@@ -139,9 +141,15 @@ def reason_lines(done: Document, file: str, ledger: Path | None, *, is_fork: boo
     is_lasting = first_fault is not None and _TRANSIENT.search(first_fault) is None
     is_refused = is_lasting or reason in _REFUSED
     connection, status = _connection_fix(done, messages), _STATUS.search(first_fault or "")
-    fix = f"{connection}, then " if connection else _fix(done, is_refused=is_refused, status=status and status[1])
+    fix = _fix(done, is_refused=is_refused, connection=connection, status=status[1] if status else "")
+    if names := stopped.get("empty_variables"):
+        yield f"- empty in the environment when the calls were sent: {', '.join(map(code, names))}, in place of a secret"
     if fix is not None and not (is_fork and is_refused and not is_judged(done)):
         yield f"- next: {fix}{code(_command(done, file))}{_place(done, ledger)}"
+        if is_judged(done) and (connection or (is_refused and _has_new_place(status))):
+            change = f"after a correction of the address or the model {correction_place(stopped)}"
+            start = next_command(done.get("started", {}), file, done.get("flags", ())).starting()
+            yield f"- next: {change}, a new run: {code(start)}"
 
 
 def _connection_fix(done: Document, messages: Sequence[str]) -> str | None:
@@ -151,16 +159,36 @@ def _connection_fix(done: Document, messages: Sequence[str]) -> str | None:
     return next((match[1] for match in matches if match), None)
 
 
-def _fix(done: Document, *, is_refused: bool, status: str | None = None) -> str | None:
-    """Return the change before the next run of *done*, with a comma and *then*; empty without a change, None without a next step."""
+def _has_new_place(status: re.Match[str] | None) -> bool:
+    """Return whether the address or the model may be wrong after a response with *status*: a run with another address is a new run."""
+    return status is None or status[1] not in _NO_ACCESS
+
+
+def _fix(done: Document, *, is_refused: bool, connection: str | None, status: str) -> str | None:
+    """Return the change before the next run of *done*, with a comma and *then*; empty without a change, None without a next step.
+
+    :param connection: the next step after calls without a connection.
+    :param status: the status of the endpoint that refused the calls; empty if it is unknown.
+    """
+    stopped = done["stopped"] or {}
+    place = f" {correction_place(stopped)}" if stopped.get("variables") else ""
+    if connection and is_judged(done):
+        return f"{connection.partition(', or correct')[0]}, then "
+    if connection:
+        return f"{connection}{place}, then "
+    if is_refused and status in _NO_ACCESS:
+        return f"{key_step(stopped) if stopped.get('empty_variables') else 'correct the key'}, then "
+    if is_refused and is_judged(done):
+        return "once the endpoint accepts the calls, "
     if is_refused:
-        return f"correct {_REFUSED_PARTS.get(status or '', 'the key, the address or the model')}, then "
+        cause = "the address or the model" if status == "404" else "the key, the address or the model"
+        return f"correct {cause}{place}, then "
     if caps := reached_caps(done):
         return f"{raise_caps_text(caps)}, then "
     if done["throttled"].keys() == {"no_estimate"} and (done["failures"] or done["unaffordable"]):
         return "give the component an estimate of its cost, as the message of the failure says, then "
     if done["failures"].keys() & _CALLS:
-        return "wait until the endpoint answers, then "
+        return f"{_wait_words(done)}, then "
     if (done["stopped"] or {}).get("reason") == "ledger_failed":
         return "remove this cause, then "
     return "" if (done["stopped"] or {}).get("reason") in STOPS else None
@@ -176,6 +204,14 @@ def next_command(started: Document, file: str, flags: Sequence[str]) -> RunComma
     if not started:
         return RunCommand(file, flags=shown, program=_PROGRAM)
     return command_of(started, *shown, program=_PROGRAM) or RunCommand(file, flags=shown, program=_PROGRAM)
+
+
+def _wait_words(done: Document) -> str:
+    """Return the next step after calls that may succeed later; for too many requests, the options with the limits."""
+    faults = [call_fault(failure.get("error_message") or "") or "" for failure in done["failed_subjects"]]
+    if any(fault.endswith(": HTTP 429") for fault in faults):
+        return "wait, or lower requests_per_minute of the model or concurrency of the executor (HTTP 429)"
+    return "wait until the endpoint answers"
 
 
 def _command(done: Document, file: str) -> str:

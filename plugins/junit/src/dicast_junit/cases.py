@@ -27,9 +27,9 @@ class Counts:
     skipped: int = 0
     time: float = 0.0
 
-    def with_errors_skipped(self) -> Counts:
-        """Return the counts of the cases as :func:`skip_errors` writes them."""
-        return attrs.evolve(self, errors=0, skipped=self.skipped + self.errors)
+    def with_results_skipped(self) -> Counts:
+        """Return the counts of the cases as :func:`skip_results` writes them."""
+        return attrs.evolve(self, failures=0, errors=0, skipped=self.skipped + self.failures + self.errors)
 
     def add(self, other: Counts) -> None:
         """Add *other*."""
@@ -87,8 +87,11 @@ def _result(outcome: Outcome) -> Any:
     return element
 
 
-def skip_errors(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the cases in *parts* with ``skipped`` in place of ``error``; the message starts with ``not judged:``. A part may end within a case."""
+def skip_results(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the cases in *parts* with ``skipped`` in place of ``failure`` and ``error``.
+
+    The message starts with ``not passed:`` or ``not judged:``. A part may end within a case.
+    """
     rest = b""
     for part in parts:
         cases, begin, rest = (rest + part).rpartition(b"<testcase ")  # other text has no <
@@ -98,7 +101,10 @@ def skip_errors(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _skipped(cases: bytes) -> bytes:
-    return cases.replace(b'<error message="', b'<skipped message="not judged: ').replace(b"</error>", b"</skipped>")
+    for element, words in (b"failure", b"not passed"), (b"error", b"not judged"):
+        cases = cases.replace(b'<%b message="' % element, b'<skipped message="%b: ' % words)
+        cases = cases.replace(b"</%b>" % element, b"</skipped>")
+    return cases
 
 
 def add_properties(element: Any, values: dict[str, object]) -> None:

@@ -110,6 +110,5 @@ def _of_the_label(label: str, done: Mapping[str, Any]) -> dict[str, object]:
         score if score.get("label") == label else {**done["metrics"], **criteria(done), **done["labels"]}.get(label, {})
     )
     numbers = {name: exact(figures.get(name)) for name in ("mean", "pass_rate", "ci_low", "ci_high")}
-    bases = ", ".join(f"{basis} {count}" for basis, count in (figures.get("by_basis") or {}).items())
-    basis = figures.get("basis") or done["labels"].get(label, {}).get("basis")
-    return {**numbers, "basis": basis or bases}
+    places = (figures, *(done[section].get(label, {}) for section in ("labels", "metrics", "judges")))
+    return {**numbers, "basis": next((basis for place in places if (basis := place.get("basis"))), None)}

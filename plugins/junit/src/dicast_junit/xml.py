@@ -14,7 +14,7 @@ from dicast import Event, RunContext
 from dicast.reporting import ALL_METRICS, JudgedSubject, OutcomeReader, not_started
 from dicast.toolkit.atomic_file import AtomicFile, output_path
 
-from .cases import Counts, case, skip_errors
+from .cases import Counts, case, skip_results
 from .spool import Spool
 from .suites import root, run_suite, suite
 
@@ -29,8 +29,8 @@ class Xml:
     A file with one metric has this metric's suite alone. The suite ``run`` has the case ``gate``, and an error if the run did not end in order.
 
     A subject whose score is below the label's ``pass_at``, or that does not pass a criterion by its flag, is a ``failure`` with its
-    reason. A subject without a score is an ``error`` with its kind; if the gate passed, it is ``skipped`` with a message that starts with
-    ``not judged:``, so that the report is no worse than the exit code. A subject that was not judged is ``skipped``. The
+    reason. A subject without a score is an ``error`` with its kind. If the gate passed, both are ``skipped`` with a message that starts with
+    ``not passed:`` or ``not judged:``, so that the report is no worse than the exit code. A subject that was not judged is ``skipped``. The
     ``properties`` have numbers with all their digits: of a case ``score``, ``pass_at``, ``basis``,
     ``cost_usd``; of a suite the run's id, gate and cost, and the label's mean and pass rate. A character that XML cannot hold is written
     as an escape (``\u0000``). The file appears under its name when the run ends, also when the run is interrupted.
@@ -130,7 +130,7 @@ class XmlFile:
         has_passed = done["gate"] is not None and done["gate"]["passed"] is True
         counts = {label: suite_.counts for label, suite_ in self._suites.items()}
         if has_passed:
-            counts = {label: count.with_errors_skipped() for label, count in counts.items()}
+            counts = {label: count.with_results_skipped() for label, count in counts.items()}
         for count in counts.values():
             total.add(count)
         begin, end = root(done, total)
@@ -139,6 +139,6 @@ class XmlFile:
         for label, suite_ in self._suites.items():
             head, tail = suite(label, done, counts[label], self._start_time)
             yield head
-            yield from skip_errors(suite_.cases.parts()) if has_passed else suite_.cases.parts()
+            yield from skip_results(suite_.cases.parts()) if has_passed else suite_.cases.parts()
             yield tail
         yield end

@@ -53,6 +53,10 @@ class Webhook:
     timeout: float = attrs.field(default=10.0, validator=Within(0, 15, "more than 0 and at most 15 seconds", open=True))
 
     def __attrs_post_init__(self) -> None:
+        if not self.url.value:
+            raise ConfigError(
+                "url is empty; give it the address of the webhook, or leave out the sinks with --set sinks=[]"
+            )
         if not options.is_address(self.url.value):
             raise ConfigError("url is no http:// or https:// address; its value is secret, so it is not shown")
         if options.has_password(self.url.value):
