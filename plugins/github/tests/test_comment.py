@@ -713,7 +713,7 @@ def test_a_call_that_fails_has_its_first_cause_and_the_command_that_tries_again(
         code, text = comment(folder, "asking.yaml")
     assert code == 3
     assert f"; the first: `m-1 at {url}/chat/completions: HTTP 429`\n" in text.replace("prompt/chat: ", "")
-    assert "- next: wait until the endpoint answers, then `dicast ci asking.yaml --comment comment.md`" in text
+    assert "(HTTP 429), then `dicast ci asking.yaml --comment comment.md`" in text
     assert "sk-" not in text
 
 

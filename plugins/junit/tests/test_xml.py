@@ -172,8 +172,8 @@ def test_the_only_metric_has_one_suite_with_the_results_of_all_metrics(tmp_path)
     text = "name: n\nmetrics: [cheap]\ngate: {min_score: 0.1, min_coverage: 0.1}\n"
     root = read(text)
     _, suite = root
-    assert (suite.get("name"), root.get("failures"), root.get("skipped")) == ("cheap", "1", "1")
-    assert results(suite) == {"r1": [], "r2": ["failure"], "r3": ["skipped"]}
+    assert (suite.get("name"), root.get("failures"), root.get("skipped")) == ("cheap", "0", "2")
+    assert results(suite) == {"r1": [], "r2": ["skipped"], "r3": ["skipped"]}
     assert suite.find("testcase/failure").get("message") == "0.2000, below 0.5: too long"
     assert properties(suite[1]) == {"score": "0.7", "pass_at": "0.5", "basis": "proxy", "cost_usd": "0"}
     root = read(text, labels="[metrics]")
