@@ -174,13 +174,13 @@ def test_the_only_metric_has_one_suite_with_the_results_of_all_metrics(tmp_path)
     _, suite = root
     assert (suite.get("name"), root.get("failures"), root.get("skipped")) == ("cheap", "0", "2")
     assert results(suite) == {"r1": [], "r2": ["skipped"], "r3": ["skipped"]}
-    assert suite.find("testcase/failure").get("message") == "0.2000, below 0.5: too long"
+    assert suite.find("testcase/skipped").get("message") == "not passed: 0.2000, below 0.5: too long"
     assert properties(suite[1]) == {"score": "0.7", "pass_at": "0.5", "basis": "proxy", "cost_usd": "0"}
     root = read(text, labels="[metrics]")
     assert [suite.get("name") for suite in root] == ["run", "metrics"]
     combined = text + "scoring: {pass_at: 0.9}\n"
     root = read(combined)
-    assert [(suite.get("name"), suite.get("failures")) for suite in root] == [("run", "0"), ("cheap", "2")]
+    assert [(suite.get("name"), suite.get("skipped")) for suite in root] == [("run", "0"), ("cheap", "3")]
 
 
 @pytest.mark.parametrize(
