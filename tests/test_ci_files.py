@@ -424,3 +424,14 @@ def test_the_commands_of_the_comment_merge_a_change_of_a_metric(tmp_path, added)
     done = run_line(line, request)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "**no difference found**" in (request / "comment.md").read_text(encoding="utf-8")
+
+
+def test_the_merging_job_of_the_page_keeps_the_ledger_and_the_report_that_it_names():
+    """The comment's --resume needs the ledger of the job, and a reader of the artifact the report."""
+    text = next(text for name, text in blocks("ci-shards") if name.endswith("evals.yml"))
+    steps = yaml.safe_load(text)["jobs"]["gate"]["steps"]
+    (line,) = [step["run"] for step in steps if "--merge" in step.get("run", "")]
+    (upload,) = [step for step in steps if step.get("uses", "").startswith("actions/upload-artifact@")]
+    ledger, report = (re.search(rf"--{option} (\S+)", line)[1] for option in ("ledger", "junit"))
+    assert {f"{ledger}*", report} == {*upload["with"]["path"].split()}
+    assert upload["if"] == "always()"

@@ -226,6 +226,7 @@ def test_a_missing_file_is_refused_once_with_its_path_and_the_command_that_write
     (problem,) = caught.value.problems
     assert problem.path == "gate[0].baseline"
     assert "there is no file kept/main.json; dicast baseline save NAME RUN --file kept/main.json" in problem.message
+    assert "writes it on the main branch" in problem.message
 
 
 def test_without_an_older_run_there_is_nothing_to_compare_with(folder):

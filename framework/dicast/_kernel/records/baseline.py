@@ -173,7 +173,7 @@ def _missing_message(
     option = ledger_option({"path": getattr(ledger, "path", None)})
     fix = f"dicast runs{option} lists the runs, and dicast baseline save NAME RUN{option} saves a run as a baseline"
     if is_file_name(wanted_name):
-        fix = f"dicast baseline save NAME RUN --file {shlex.quote(file)}{option} writes it, where RUN is a run or a pipeline's name"
+        fix = f"dicast baseline save NAME RUN --file {shlex.quote(file)}{option} writes it on the main branch, where RUN is a run or a pipeline's name"
     return f"{message}, did you mean {near!r}?" if near else f"{message}; {fix}"
 
 

@@ -41,6 +41,12 @@ LONGEST_WAIT = 20.0
 _TIMEOUT = 30.0
 _FORBIDDEN = 403
 _NO_ACCESS = (401, _FORBIDDEN, 404)
+
+_PERMISSION_FIX = "give the job the permission pull-requests: write, and its token as GITHUB_TOKEN"
+
+_FORK_FIX = (
+    "correct GITHUB_API_URL, or give the job's token as GITHUB_TOKEN; a job of a fork cannot get more permissions"
+)
 _FORK = "no comment is posted, because a pull request from a fork has no secrets and a token that may only read"
 _USED_UP = "x-ratelimit-remaining"
 
@@ -263,7 +269,7 @@ class Comments:
         if answer.headers.get(_USED_UP) == "0" or "rate limit" in reason.lower():
             raise PostError(f"{place}: {reason}; the token has no requests left for now: run the job again later")
         if answer.status in _NO_ACCESS:
-            fix = "give the job the permission pull-requests: write, and its token as GITHUB_TOKEN"
+            fix = _FORK_FIX if self._of.is_fork else _PERMISSION_FIX
             raise AccessDenied(f"{place}: {reason}; {fix}", answer.status, reason)
         raise PostError(f"{place}: {reason}; the comment is not posted")
 
