@@ -207,6 +207,14 @@ def test_a_merge_that_broke_off_is_continued(shop, shards, break_merge, text, da
     assert "is a merge of these shards" in shards.messages(shards.merge(1, 2, 3))[0]
 
 
+def test_a_ledger_that_is_named_twice_has_a_warning_and_counts_once(shop, shards):
+    shop.rows("1", "0.5", "0.2")
+    shards.run_all(GATED + "metrics: [fake/paid: {}]\n", 2)
+    merged = shop.dicast("merge", "s1.db", "./s1.db", "s2.db", "--ledger", "m.db", "--json")
+    assert (merged.code, merged.json["scored"]) == (0, 3), merged.err
+    assert "warning: 1 of 3 LEDGER arguments name a ledger again, which is read once" in merged.err
+
+
 def test_a_merge_that_broke_off_is_not_judged_again(shop, shards, break_merge):
     shop.rows("1", "0.5", "0.2")
     text = GATED + "metrics: [fake/paid: {}]\n"

@@ -56,6 +56,11 @@ def merge_shards(
         else:
             with only_document(as_json):
                 places = [(str(place), ledger_component(place)[1]) for place in _distinct(ledgers)]
+                if (count := len(ledgers) - len(places)) > 0:
+                    click.echo(
+                        f"warning: {count:,} of {len(ledgers):,} LEDGER arguments name a ledger again, which is read once",
+                        err=True,
+                    )
                 outcome, words = in_loop(
                     merge_ledgers(places, partial(_build, ledger=ledger, outputs=outputs, caller=caller))
                 )
