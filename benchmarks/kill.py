@@ -38,6 +38,7 @@ from kill_fork import Command, Forks, Point
 from kill_kinds import ALL, AT_ONCE, KINDS, Kind
 from kill_places import DRIVER
 from kill_ray import RayPlace, enter_namespace
+from kill_tasks import TASK
 from processes import DICAST, Figure, Wrong, environment
 
 from dicast import Event
@@ -92,7 +93,8 @@ class World:
         self.place.clear()
         for shard in kind.shards:
             self.process(shard)
-        self.counts = self._forks.warm(kind.begin)
+        self.place.arm(None)
+        self.counts = self._forks.warm(kind.begin) + self.place.counts()
         self.asked()
         self.place.clear()
         began = time.time()
@@ -119,12 +121,14 @@ class World:
         :param moment: a call, or seconds after its first event in the ledger; where it is negative, before that was to be expected.
         :raises Wrong: when it ends with another code than 0, or leaves a process of its own behind.
         """
-        command = self._forks.start(argv, moment if isinstance(moment, Point) else None)
+        is_armed = self.place.arm(moment)
+        command = self._forks.start(argv, moment if isinstance(moment, Point) and not is_armed else None)
         is_there, has_struck = self._is_there(command, moment), False
         if is_there:
             has_struck = strike is not None and self._strike(strike, command)
             if not has_struck:
                 command.send(signal.SIGKILL)
+            self.place.release()
         if command.returncode is None and not command.wait(MOST_SECONDS):
             command.send(signal.SIGKILL)
             command.wait()
@@ -144,6 +148,8 @@ class World:
         """Wait until *moment*; return False if the process has ended before it, or there is none."""
         if moment is None:
             return False
+        if isinstance(moment, Point) and moment.name.startswith(TASK):
+            return self.place.arrived(command)
         if isinstance(moment, Point):
             return command.wait(MOST_SECONDS) and command.is_stopped
         before = self.place.newest() if moment >= 0 else None

@@ -75,10 +75,10 @@ CALLS: Mapping[str, Mapping[str, Sequence[tuple[str, str, Callable[[Sequence[Any
 
 
 class Stops:
-    """Wrappers of the methods of all points; they count the calls, and stop this process at *point*."""
+    """Wrappers of the methods of all points; they count the calls, and call *reached* before and after each."""
 
-    def __init__(self, point: Point | None, groups: Sequence[str]) -> None:
-        self._point = point
+    def __init__(self, reached: Callable[[Point], None], groups: Sequence[str]) -> None:
+        self._reached = reached
         self.counts: Counter[str] = Counter()
         for name, calls in [call for group in groups for call in CALLS[group].items()]:
             for place, method, counts in calls:
@@ -98,9 +98,9 @@ class Stops:
             @functools.wraps(method)
             async def awaited(self_: Any, *arguments: Any, **options: Any) -> Any:
                 call = number([*arguments, *options.values()])
-                self._stop(Point(name, call, is_after=False))
+                self._tell(Point(name, call, is_after=False))
                 result = await method(self_, *arguments, **options)
-                self._stop(Point(name, call, is_after=True))
+                self._tell(Point(name, call, is_after=True))
                 return result
 
             return awaited
@@ -108,16 +108,16 @@ class Stops:
         @functools.wraps(method)
         def called(self_: Any, *arguments: Any, **options: Any) -> Any:
             call = number([*arguments, *options.values()])
-            self._stop(Point(name, call, is_after=False))
+            self._tell(Point(name, call, is_after=False))
             result = method(self_, *arguments, **options)
-            self._stop(Point(name, call, is_after=True))
+            self._tell(Point(name, call, is_after=True))
             return result
 
         return called
 
-    def _stop(self, point: Point) -> None:
-        if point == self._point:
-            os.kill(os.getpid(), signal.SIGSTOP)
+    def _tell(self, point: Point) -> None:
+        if point.count:  # other calls of the method do not count
+            self._reached(point)
 
 
 class Command:
@@ -216,7 +216,13 @@ def _begin(output: str, groups: Sequence[str], request: Mapping[str, Any], notes
         os.close(opened)
     os.dup2(1, 2)
     sys.argv = list(request["argv"])
-    stops = Stops(Point(*request["point"]) if request.get("point") else None, groups)
+    stop_at = Point(*request["point"]) if request.get("point") else None
+
+    def reached(point: Point) -> None:
+        if point == stop_at:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    stops = Stops(reached, groups)
     if request.get("warm"):
 
         def note() -> None:

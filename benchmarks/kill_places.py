@@ -15,12 +15,14 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from sqlite3 import OperationalError
 from typing import IO, Any
 
+from kill_fork import Command
 from processes import HERE, Wrong, clear
 
 from dicast import Event, LedgerRefused, Query, read_ledger
@@ -118,6 +120,21 @@ class Place:
 
     def start(self, victim: str) -> None:
         """Start the killed process again."""
+
+    def arm(self, moment: object) -> bool:
+        """Have a process next to the driver stop at *moment*; return False if *moment* is no point of such a process."""
+        return False
+
+    def arrived(self, command: Command) -> bool:
+        """Wait until the process of :meth:`arm` has stopped; return False if *command*, the driver, has ended before."""
+        raise Wrong(f"{type(self).__name__} has no process that stops")
+
+    def counts(self) -> Counter[str]:
+        """Return the numbers of calls of each point of processes next to the driver, in the last run."""
+        return Counter()
+
+    def release(self) -> None:
+        """Continue a process that has stopped."""
 
     def settle(self) -> None:
         """Wait until processes of a killed driver on other nodes have ended."""

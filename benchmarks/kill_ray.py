@@ -10,11 +10,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from kill_fork import Command
 from kill_places import CONTRIB, DRIVER, FolderPlace, events_at
+from kill_tasks import FOLDER, LEDGER, TaskPoints, write_plugin
 from processes import Wrong, environment
 
 from dicast import Event
@@ -30,6 +33,8 @@ mount --bind /dev/null /etc/resolv.conf
 exec "$@"
 """
 WORKER_SECONDS = 60
+TASK_SECONDS = 200.0
+"""Seconds until a task has reached its point."""
 _NODE = 2
 """The node that may be killed. A cluster does not survive its first node, which has the list of all nodes."""
 
@@ -41,6 +46,8 @@ class RayPlace(FolderPlace):
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         super().__init__(folder, stack)
+        write_plugin(folder / "site")
+        self._points = TaskPoints(folder / "points")
         command = [sys.executable, CONTRIB / "ray" / "tests" / "ray_cluster.py"]
         quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
         with (folder / "ray.log").open("wb") as log:
@@ -48,7 +55,7 @@ class RayPlace(FolderPlace):
                 subprocess.Popen(
                     command,
                     text=True,
-                    env=environment() | quiet,
+                    env=environment() | quiet | self.environment | {FOLDER: str(folder / "points")},
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
@@ -58,13 +65,17 @@ class RayPlace(FolderPlace):
         self._address = self._answer()
 
     @property
-    def _segments(self) -> str:
-        return json.dumps({"segments/ledger": {"path": str(self.folder / "shards")}})
+    def environment(self) -> dict[str, str]:
+        """The folder of the plugin that stops tasks."""
+        return {"PYTHONPATH": str(self.folder / "site")}
+
+    def _segments(self, ledger: str) -> str:
+        return json.dumps({ledger: {"path": str(self.folder / "shards")}})
 
     @property
     def text(self) -> str:
         """Lines of the pipeline file, with the executor."""
-        options = {"address": self._address, "shard": 9, "concurrency": 3, "segments": self._segments}
+        options = {"address": self._address, "shard": 9, "concurrency": 3, "segments": self._segments(LEDGER)}
         return f"{super().text}executor: {json.dumps({'ray/shards': options})}\n"
 
     def clear(self) -> None:
@@ -74,14 +85,14 @@ class RayPlace(FolderPlace):
 
     def segments(self) -> list[Event]:
         """Return the events of all shards."""
-        return events_at(self._segments)
+        return events_at(self._segments("segments/ledger"))
 
     def kill(self, victim: str, drawn: random.Random) -> bool:
-        """Kill the process of a task, or all processes of the second node."""
+        """Kill the process of a task, or all processes of the second node. A stopped task is the one that is killed."""
         if victim == "node":
             self._ask(kill=_NODE)
             return True
-        workers = _workers()
+        workers = _workers() if self._points.stopped is None else [self._points.stopped]
         if workers:
             _kill_process(drawn.choice(workers))
         return bool(workers)
@@ -90,6 +101,22 @@ class RayPlace(FolderPlace):
         """Add a node in place of the killed one."""
         if victim == "node":
             self._ask(add=_NODE)
+
+    def arm(self, moment: object) -> bool:
+        """Have a task stop at *moment*."""
+        return self._points.arm(moment)
+
+    def arrived(self, command: Command) -> bool:
+        """Wait until a task has stopped, or the driver has ended."""
+        return self._points.wait(command, TASK_SECONDS)
+
+    def counts(self) -> Counter[str]:
+        """Return the most calls of a task process of the last run, by point."""
+        return self._points.counts()
+
+    def release(self) -> None:
+        """Continue the stopped task."""
+        self._points.release()
 
     def settle(self) -> None:
         """Wait until no task is running."""
