@@ -337,7 +337,7 @@ def test_ray_sends_no_usage_statistics(monkeypatch):
         async with cluster.connected("10.0.0.1:1"):
             pass
 
-    with pytest.raises(dicast.ConfigError, match=r"no Ray cluster at 10\.0\.0\.1:1"):
+    with pytest.raises(dicast.ConfigError, match=r"no Ray cluster at 10\.0\.0\.1:1: enough\. .* RAY_AUTH_MODE=token"):
         asyncio.run(connect())
     assert seen == [{"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}]
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "1"

@@ -34,6 +34,8 @@ _LOST = (
 )
 """Errors after which another task continues the shard."""
 
+_ADVICE = "Start it with ray start, or correct the address. A cluster with tokens needs RAY_AUTH_MODE=token and the file ~/.ray/auth_token here, too"
+
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
 """Settings of Ray: it sends no usage statistics, and does not copy the folder of ``uv run`` to the workers."""
 
@@ -67,7 +69,8 @@ async def connected(address: str | None) -> AsyncIterator[Cluster]:
                 await asyncio.to_thread(ray.init, address or "local", log_to_driver=False, logging_level=logging.ERROR)
             except (ConnectionError, ValueError, RuntimeError) as error:
                 place = "on this machine" if address is None else f"at {address}"
-                raise ConfigError(f"ray/shards: no Ray cluster {place}: {error}") from error
+                message = f"ray/shards: no Ray cluster {place}: {error}"
+                raise ConfigError(message if address is None else f"{message}. {_ADVICE}") from error
     try:
         yield Cluster()
     finally:
