@@ -183,6 +183,14 @@ def test_the_only_metric_has_one_suite_with_the_results_of_all_metrics(tmp_path)
     assert [(suite.get("name"), suite.get("skipped")) for suite in root] == [("run", "0"), ("cheap", "3")]
 
 
+def test_the_basis_of_the_gates_label_is_the_documents(tmp_path):
+    text = "name: n\nmetrics: [cheap]\njudges: [{heuristic/turn: {as: turn}}]\ngate: {on: cheap, min_score: 0.1}\n"
+    done, root = written(tmp_path, text, rows("a", "b"), {"cheap": FakeMetric([Score(0.7), Score(0.2)])})
+    assert done.document["score"]["label"] == "cheap"
+    for label, figures in (done.document["metrics"] | done.document["judges"]).items():
+        assert properties(root.find(f"testsuite[@name='{label}']")).get("basis") == figures.get("basis")
+
+
 @pytest.mark.parametrize(
     ("gate", "result"),
     [
