@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import orjson
 
 from dicast import Event, JudgedRow
 from dicast.toolkit.ledger_lines.lines import bodies_of
-from dicast.toolkit.ledger_lines.makers import Maker, learned
+from dicast.toolkit.ledger_lines.makers import JUDGED, Maker, learned
 from dicast.toolkit.ledger_lines.records import RowReader
 
 from .lines import Row
 from .reading import event_at
 
 _READ, _STARTED, _COMPLETED = "subject.read", "eval.started", "eval.completed"
-_TYPE, _PLACE, _SENSITIVITY = 1, slice(3, 8), 8
-"""Places among the columns of a row: its type, its run and its subject, and its sensitivity."""
+_ID, _TYPE, _TIME, _PLACE, _SENSITIVITY = 0, 1, 2, slice(3, 8), 8
+"""Places among the columns of a row: its id, its type, its time, its run and its subject, and its sensitivity."""
 
 _MOST_MAKERS = 32
 """Most makers that are learned from subjects of one kind. Later subjects with other shapes are events."""
@@ -71,26 +72,29 @@ class Subjects:
         if digest is None or any(row.content is None and row.content_digest is not None for row in rows):
             return None
         bodies = [read.payload.encode(), *map(_body, rows[1:])]
-        values = self._values(rows, bodies, digest)
-        if values is None:
+        maker_and_line = self._line(rows, bodies, digest)
+        if maker_and_line is None:
             return None
-        maker, line = values
+        maker, line = maker_and_line
         content = b"" if read.content is None else read.content.encode()
-        return self._reader.of(orjson.loads(line), maker, lambda _: content)
+        return self._reader.of(line, maker, lambda _: content)
 
-    def _values(self, rows: Sequence[Row], bodies: Sequence[bytes], digest: str) -> tuple[Maker, bytes] | None:
-        """Return the line of a judged subject with the payloads *bodies*, and its maker. None without a maker."""
-        _, _, _, run_id, *_ = rows[0].columns
-        key = run_id, rows[0].columns[6], *(row.columns[_SENSITIVITY] for row in rows)
-        makers, bare = self._makers.setdefault(key, []), [_bare(row) for row in rows]
+    def _line(self, rows: Sequence[Row], bodies: Sequence[bytes], digest: str) -> tuple[Maker, Sequence[Any]] | None:
+        """Return the maker of a judged subject with the payloads *bodies*, and its line as parsed JSON. None without a maker."""
+        _, _, _, run_id, session, turn, kind, subject, _ = rows[0].columns
+        key = run_id, kind, *(row.columns[_SENSITIVITY] for row in rows)
+        makers, line = self._makers.setdefault(key, []), None
         for maker in makers:
-            if (line := maker.judged(bare, bodies, digest)) is not None:
+            if (values := maker.values_of(subject, bodies, digest)) is not None:
+                ends = [value for row in rows for value in (row.columns[_ID], row.columns[_TIME])]
+                line = [JUDGED, maker.name, subject, session, turn, *ends, *orjson.loads(b"[%b]" % b",".join(values))]
                 break
         else:
             if len(makers) >= _MOST_MAKERS:
                 return None
-            maker, line = learned([row.event() for row in rows], digest)
-            if [*bodies_of(orjson.loads(line), maker, lambda _: None)] != [*bodies]:
+            maker, text = learned([row.event() for row in rows], digest)
+            line = orjson.loads(text)
+            if [*bodies_of(line, maker, lambda _: None)] != [*bodies]:
                 return None
         if makers[:1] != [maker]:  # the next subject probably has the same shapes
             makers[:] = [maker, *(other for other in makers if other is not maker)]
@@ -100,9 +104,3 @@ class Subjects:
 def _body(row: Row) -> bytes:
     """Return the payload of *row* with its texts."""
     return row.payload.encode() if row.content_digest is None else orjson.dumps(row.event().payload)
-
-
-def _bare(row: Row) -> Event:
-    """Return the event of *row* without its payload."""
-    id_, type_, time, run_id, *place = row.columns
-    return Event.of(id_, type_, time, run_id, {}, *place)

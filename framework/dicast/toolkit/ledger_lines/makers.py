@@ -94,17 +94,22 @@ class Maker:
 
         *digest* is the SHA-256 of the subject's content, or None.
         """
+        values = self.values_of(events[0].subject_id, bodies, digest)
+        return None if values is None else _line(self.name, events, values)
+
+    def values_of(self, subject_id: str | None, bodies: Sequence[bytes], digest: str | None) -> Sequence[bytes] | None:
+        """Return the JSON texts of the values of a line after the ids and the times of its events, as :meth:`judged` does for their payloads *bodies*."""
         if (self.content is None) != (digest is None):
             return None
         pattern = self._pattern
         if pattern is None:
             before: list[Piece] = [SUBJECT] if self.content is None else [SUBJECT, ",", self.content]
             pattern = self._pattern = pattern_of([before, *(part.pieces for part in self.parts)], self.nested)
-        ids = orjson.dumps(events[0].subject_id)
+        ids = orjson.dumps(subject_id)
         if digest is not None:
             ids = b'%b,"%b"' % (ids, digest.encode())
         match = pattern.fullmatch(b"\n".join((ids, *bodies)))
-        return None if match is None else _line(self.name, events, match.groups()[1:])
+        return None if match is None else match.groups()[1:]
 
 
 def name_of(line: bytes) -> str:
