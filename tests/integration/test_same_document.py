@@ -42,20 +42,24 @@ def postgres():
 @pytest.fixture(
     params=[
         *("segments", "postgres", "processes", "processes and segments", "processes and postgres"),
-        *("shards and postgres", "shards of postgres and postgres"),
+        *("shards and postgres", "shards of postgres and postgres", "shards of segments and segments"),
     ]
 )
 def place(request, shop, install):
     """The last lines of the pipeline file, and the ledger."""
     executor = PROCESSES if request.param.startswith("processes") else ""
+    if request.param.startswith("shards"):
+        install("dicast-fleet", "1.0", {"dicast": {"fleet": "dicast_fleet"}}, dicast_fleet=FLEET.read_text())
     if request.param.endswith("postgres"):
         server = request.getfixturevalue("postgres")
         places = [{"postgres/ledger": {"url": server.url, "schema": server.schema()}} for _ in range(2)]
         if request.param.startswith("shards"):
-            install("dicast-fleet", "1.0", {"dicast": {"fleet": "dicast_fleet"}}, dicast_fleet=FLEET.read_text())
             options = {"shard": 2, "segments": json.dumps(places[1]) if "shards of" in request.param else "parts"}
             executor = f"executor: {json.dumps({'fleet/shards': options})}\n"
         return executor, json.dumps(places[0])
+    if request.param.startswith("shards"):
+        parts = json.dumps({"segments/ledger": {"path": str(shop / "parts")}})
+        executor = f"executor: {json.dumps({'fleet/shards': {'shard': 2, 'segments': parts}})}\n"
     return executor, json.dumps({"segments/ledger": {"path": "logs"}}) if "segments" in request.param else "other.db"
 
 
