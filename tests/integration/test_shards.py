@@ -223,6 +223,8 @@ def test_a_merge_that_broke_off_is_not_judged_again(shop, shards, break_merge):
         assert shards.merge(1, 2).code == 70
     (message,) = shards.messages(shop.run(text, "--ledger", "m.db", "--resume"))
     assert message.endswith("did not end; continue it: dicast merge s1.db s2.db --ledger m.db")
+    report = shop.dicast("report", "--ledger", "m.db")
+    assert report.err.rstrip().endswith("resume it: dicast merge s1.db s2.db --ledger m.db")
     merged = shop.dicast(*shlex.split(message)[-5:], "--json")
     assert (merged.code, merged.json["scored"]) == (0, 3)
     assert shop.dicast("merge", "s1.db", "s2.db", "--ledger", "n.db", "--json").json["cost"] == merged.json["cost"]

@@ -123,12 +123,14 @@ def command_of(
 def resume_command(started: Mapping[str, Any], run_id: str, ledger: Ledger | None = None) -> str | None:
     """Return the command that resumes the run *run_id*, with the options in the payload *started* of its event ``run.started``.
 
-    None if ``dicast run`` did not start the run, or no command resumes it.
+    None if ``dicast run`` did not start the run, or no command resumes it. A merge of shards that its process did not end is continued
+    by ``dicast merge``.
 
     :param ledger: the ledger of the run, which the command names unless it is the default ledger.
     """
-    option = ledger_option({"path": getattr(ledger, "path", None)})
-    command = command_of(started, *shlex.split(option))
+    if ledger is not None and _is_open_merge(ledger, started, run_id):
+        return _merge_command(started, ledger)
+    command = command_of(started, *_ledger_words(ledger))
     return None if command is None or not command.is_resumable else command.resuming(run_id)
 
 
@@ -236,8 +238,21 @@ def find_live(ledger: Ledger, origin: Origin, setup: Mapping[str, str]) -> Earli
 
 def is_open_merge(ledger: Ledger, started: Event) -> bool:
     """Return True if the run with the ``run.started`` event *started* is a merge of shards that its process did not end."""
-    ends = Query(started.run_id, (events.RUN_STOPPED, events.RUN_COMPLETED), limit=1)
-    return bool(started.payload.get("shards")) and not any(True for _ in ledger.read(ends))
+    return _is_open_merge(ledger, started.payload, started.run_id)
+
+
+def _is_open_merge(ledger: Ledger, started: Mapping[str, Any], run_id: str) -> bool:
+    ends = Query(run_id, (events.RUN_STOPPED, events.RUN_COMPLETED), limit=1)
+    return bool(started.get("shards")) and not any(True for _ in ledger.read(ends))
+
+
+def _merge_command(started: Mapping[str, Any], ledger: Ledger) -> str:
+    places = dict.fromkeys(shard["ledger"] for shard in started["shards"])
+    return shlex.join(["dicast", "merge", *places, *_ledger_words(ledger)])
+
+
+def _ledger_words(ledger: Ledger | None) -> list[str]:
+    return shlex.split(ledger_option({"path": getattr(ledger, "path", None)}))
 
 
 def refuse_open_merge(ledger: Ledger, run: EarlierRun) -> None:
@@ -246,11 +261,7 @@ def refuse_open_merge(ledger: Ledger, run: EarlierRun) -> None:
     :raises ConfigError: with the command that continues the merge.
     """
     if is_open_merge(ledger, run.entry.event):
-        shards: Any = run.payload["shards"]
-        places = dict.fromkeys(shard["ledger"] for shard in shards)
-        command = shlex.join(
-            ["dicast", "merge", *places, *shlex.split(ledger_option({"path": getattr(ledger, "path", None)}))]
-        )
+        command = _merge_command(run.payload, ledger)
         raise ConfigError(f"run {run.run_id} is a merge of shards that did not end; continue it: {command}")
 
 
