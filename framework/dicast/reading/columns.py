@@ -62,13 +62,18 @@ def rows_between(column: Any, low: int, high: int) -> bytes | None:
     return rows if 0 in rows else None
 
 
-def kept(columns: Sequence[Any], rows: Sequence[object]) -> list[array[Any]]:
+def kept(columns: Sequence[Any], rows: Sequence[object]) -> list[Any]:
     """Return the *columns* with the rows for which *rows* is true."""
     np = numpy_for(len(rows))
     if np is None:
         return [array(code_of(column), compress(column, rows)) for column in columns]
-    mask = np.frombuffer(rows, bool) if isinstance(rows, bytes) else np.array(rows, bool)
-    return [array(code_of(column), np.asarray(column)[mask].tobytes()) for column in columns]
+    chosen = np.flatnonzero(np.frombuffer(rows, bool) if isinstance(rows, bytes) else np.array(rows, bool))
+    return [viewed(np.asarray(column)[chosen], code_of(column)) for column in columns]
+
+
+def viewed(numbers: Any, code: str) -> Ints | Floats:
+    """Return the memory of an array of numpy as a column of numbers with the type *code*."""
+    return memoryview(numbers).cast("B").cast(code) if len(numbers) else array(code)  # type: ignore[call-overload]  # a code as in :mod:`array`
 
 
 def numpy_for(rows: int) -> ModuleType | None:

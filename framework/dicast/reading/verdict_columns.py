@@ -29,6 +29,9 @@ FAILED, DOWN, ESCALATED, EXHAUSTED, USD_UNKNOWN, MSAT_UNKNOWN, EXACT, RAW = (1 <
 """Flags of a row, in this order: no score; a thumb down; an escalated cascade; a cap without remaining budget; an unknown amount in usd; an
 unknown amount in msat; an amount that needs text; a raw score, which is NaN if the gate of proxies failed."""
 
+_WITHOUT_RAW = bytes(not flags & RAW for flags in range(256))
+"""For each value of a byte of flags: 1 if the score is not raw, else 0."""
+
 _DIGITS = 8, 16
 """The first bit of the number of decimals of the amount in usd, and in msat, among a row's flags."""
 
@@ -131,9 +134,7 @@ class VerdictColumns:
     def unit_scores(self) -> VerdictColumns:
         """Return the rows without raw scores."""
         low = low_bytes(self.flags)
-        return (
-            self if low.isascii() else self.only([not flag & RAW for flag in low])
-        )  # RAW is the highest bit of a byte
+        return self if low.isascii() else self.only(low.translate(_WITHOUT_RAW))  # RAW is the highest bit of a byte
 
     def _columns(self) -> tuple[Any, ...]:
         figures = self.scores, self.confidences, self.usd, self.msat

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate
 from typing import Any, Protocol
@@ -155,18 +156,22 @@ class StoredColumns:
         return facts
 
     def started(self) -> Mapping[str, Sequence[int]]:
-        """Return the events that start judgments which do not end in the block, by the id of the verdict."""
-        is_none = beginning_of(self._sizes[_JUDGMENTS], self._part(_JUDGMENTS), len(_NONE)) in (b"", _NONE)
-        return {} if is_none else self._judgments()[0]
+        """Return the events that start judgments which do not end in the block, by the id of the verdict. Mostly they are in the first bytes."""
+        first = self._first_judgments()
+        return self._judgments()[0] if first is None else first[0]
 
     def ended(self, eval_ids: Collection[str]) -> Iterable[str]:
         """Return the *eval_ids* of judgments that end in the block; it may return other ids of judgments that end there too.
 
-        A few ids are looked for in the text before it is parsed.
+        A judgment that goes on from the block before mostly ends in the first bytes. A few other ids are looked for in the text before it is parsed.
         """
-        text = self._text(_JUDGMENTS)
-        is_none = len(eval_ids) <= _FEW and not any(orjson.dumps(eval_id) in text for eval_id in eval_ids)
-        return () if is_none else self._judgments()[1]
+        if len(eval_ids) <= _FEW and (first := self._first_judgments()) is not None:
+            if all(eval_id in first[1] for eval_id in eval_ids):
+                return first[1]
+            text = self._text(_JUDGMENTS)
+            if not any(orjson.dumps(eval_id) in text for eval_id in eval_ids):
+                return ()
+        return self._judgments()[1]
 
     @property
     def names(self) -> Callable[[], bytes]:
@@ -177,6 +182,17 @@ class StoredColumns:
         text = self._text(_JUDGMENTS)
         started, ends = orjson.loads(text) if text else ({}, ())
         return started, ends
+
+    def _first_judgments(self) -> tuple[Mapping[str, Sequence[int]], Sequence[str]] | None:
+        """Return the judgments that start, and the first ones that end; None if the first bytes do not have them."""
+        size = self._sizes[_JUDGMENTS]
+        if not size:
+            return {}, ()
+        text = beginning_of(size, self._part(_JUDGMENTS), _JUDGMENT_BYTES)
+        with suppress(ValueError):  # the first bytes end in a start, or in an id with a quote
+            started, ends = orjson.loads(text if len(text) == size else text[: text.rindex(b'","') + 1] + b"]]")
+            return started, ends
+        return None
 
     def _part(self, place: int) -> bytes:
         return self._parts[self._ends[place] : self._ends[place + 1]]
@@ -189,8 +205,8 @@ _DESCRIPTION_BYTES, _FACTS = 4096, 2
 """Bytes that most descriptions of tables have at most, and the place of the facts in a description."""
 
 _JUDGMENTS, _NAMES = len(TABLES), len(TABLES) + 1
-_NONE = b"[{},"
-"""The beginning of the judgments of a block in which no judgment starts that does not end there."""
+_JUDGMENT_BYTES = 256
+"""Bytes that mostly have the judgments that start in a block, and the first that end there."""
 
 _FEW = 4
 """Most ids that are looked for in a text. Parsing the text takes as long as looking for some more."""
