@@ -280,7 +280,7 @@ def test_groups_add_up_to_the_total_however_they_are_cut(spends, group):
 @pytest.fixture(autouse=True, params=["line by line", "a column at a time"])
 def way(request, monkeypatch):
     """How the sums are made; every test of this file is one of both."""
-    monkeypatch.setattr("dicast_ledger.many_spent.MANY_LINES", 0 if request.param == "a column at a time" else 2**62)
+    monkeypatch.setattr("dicast.reading.columns.MANY_ROWS", 1 if request.param == "a column at a time" else 2**62)
 
 
 def test_a_window_takes_its_first_moment_and_leaves_out_its_last(run_cost, call, settled):

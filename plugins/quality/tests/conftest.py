@@ -139,7 +139,5 @@ def ask(ledger: Written, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 @pytest.fixture(autouse=True, params=["one by one", "a column at a time"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the way of computing figures. Every test of this plugin runs in both ways."""
-    numpy_rows = 0 if request.param == "a column at a time" else 2**62
-    for module in ("arrays", "many_ratings"):
-        monkeypatch.setattr(f"dicast_quality.{module}.NUMPY_ROWS", numpy_rows)
+    monkeypatch.setattr("dicast.reading.columns.MANY_ROWS", 1 if request.param == "a column at a time" else 2**62)
     return str(request.param)

@@ -75,10 +75,8 @@ agreements = st.fixed_dictionaries(
 @contextmanager
 def computed(*, by_column, blocks=1000):
     """Compute figures by column, or row by row, with *blocks* parts of alpha."""
-    least = 0 if by_column else 2**62
     with (
-        mock.patch("dicast_quality.arrays.NUMPY_ROWS", least),
-        mock.patch("dicast_quality.many_ratings.NUMPY_ROWS", least),
+        mock.patch("dicast.reading.columns.MANY_ROWS", 1 if by_column else 2**62),
         mock.patch("dicast_quality.reliability.BLOCKS", blocks),
     ):
         yield

@@ -13,8 +13,9 @@ import orjson
 
 from dicast import Cost, Event, LedgerError
 from dicast.reading.blocks.spent import AGENT, Payer, Spent, agent_cost, amount_of_line, tokens_of
+from dicast.reading.columns import numpy_for
 
-from .many_spent import ManySpent, numpy_for
+from .many_spent import ManySpent
 from .sums import GROUPS, Group, Spend, Sum, Tally
 
 __all__ = ["EVALS", "GROUPS", "Accounts", "Group", "Tally"]

@@ -11,22 +11,8 @@ from dicast.reading.blocks.spent import AGENT, DAY, DIGITS, EXACT, UNCOUNTED, UN
 
 from .sums import Group, Sum
 
-MANY_LINES = 50_000
-"""Least number of lines for which numpy is imported: the import takes as long as 50,000 lines without it."""
-
 Array = Any
 """An array of numpy."""
-
-
-def numpy_for(lines: int) -> ModuleType | None:
-    """Return numpy if there are :data:`MANY_LINES` *lines* or more and it is installed (``dicast[arrays]``); else None."""
-    if lines < MANY_LINES:
-        return None
-    try:
-        import numpy as np
-    except ImportError:
-        return None
-    return np
 
 
 class ManySpent:

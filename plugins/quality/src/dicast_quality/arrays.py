@@ -1,4 +1,4 @@
-"""Choice between computing figures by column, with numpy, and row by row. The import of numpy pays off only for many rows, and numpy is optional."""
+"""Statistics of columns of numpy, equal to those of rows."""
 
 from __future__ import annotations
 
@@ -9,25 +9,11 @@ from typing import Any
 
 from .percentile import percentile, places
 
-NUMPY_ROWS = 50_000
-"""Fewest rows for which numpy is imported. The import takes as long as 50,000 rows one by one."""
-
 _CHUNK = 30_000
 """Values added at once: so many fit into the processor's cache."""
 
 Array = Any
 """An array of numpy."""
-
-
-def numpy_for(rows: int) -> ModuleType | None:
-    """Return numpy if it is installed (``dicast[arrays]``) and there are enough *rows* to pay for its import."""
-    if rows < NUMPY_ROWS:
-        return None
-    try:
-        import numpy as np
-    except ImportError:
-        return None
-    return np
 
 
 def average(np: ModuleType, column: Array) -> float | None:

@@ -25,8 +25,9 @@ from dicast.reading import (
     rows_by_key,
     view,
 )
+from dicast.reading.columns import numpy_for
 
-from .arrays import Array, average, numpy_for, percentiles
+from .arrays import Array, average, percentiles
 from .verdicts import ALWAYS, DAY, SHARES, Group, Grouping, Key, Verdicts, day_of
 
 _UNKNOWN, _UNDECIDED = -2, -1

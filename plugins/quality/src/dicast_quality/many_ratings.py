@@ -17,8 +17,9 @@ from dicast.reading import (
     rows_by_key,
     view,
 )
+from dicast.reading.columns import numpy_for
 
-from .arrays import NUMPY_ROWS, Array, numpy_for
+from .arrays import Array
 from .contents import Contents, Place
 from .ratings import Ratings, Unit, VerdictFilter, rater_name
 from .reliability import CUT, NOISE
@@ -100,7 +101,7 @@ class ManyRatings(Ratings):
         return {code: int(rows[0]) for code, rows in self._by_code.items()}
 
     def _contents(self, reads: Sequence[ActivityColumns], kind: str | None) -> Contents:
-        if len(reads) > 1 or len(reads[0].codes) < NUMPY_ROWS:
+        if len(reads) > 1 or numpy_for(len(reads[0].codes)) is None:
             return super()._contents(reads, kind)
         return Contents.of_many(self.np, Numbering.cached(self.np, reads[0].names), reads[0], kind)
 
