@@ -316,10 +316,10 @@ def test_a_column_that_ends_early_is_refused():
         StoredTable.of(ACTIVITY, [3, 0, [], [], [[0], [0], [0], None]], memoryview(bytes(23)))
 
 
-def judgments(started, ended):
+def judgments(starts, ends):
     """Return the stored columns of a block with these starts and ends of judgments."""
     columns = BlockColumns()
-    columns.open, columns.ends = dict(started), list(ended)
+    columns.open, columns.ends = dict(starts), list(ends)
     return StoredColumns.of(columns.packed())
 
 
@@ -329,26 +329,26 @@ EVAL_IDS = st.text(st.sampled_from('ab",\\:[]{}\n\N{SNOWMAN}'), max_size=60)
 @given(
     st.dictionaries(EVAL_IDS, st.lists(st.integers(0, 300), min_size=1), max_size=4), st.lists(EVAL_IDS, max_size=40)
 )
-def test_judgments_in_the_first_bytes_are_those_of_the_text(started, ended):
-    stored = judgments(started, ended)
-    assert stored.started() == started
-    for eval_ids in ([], ended[:1], ended[-1:], ["other"], [*ended[:1], "other"], [*ended[1:3], "a"], ended):
-        assert set(eval_ids) & {*stored.ended(eval_ids)} == set(eval_ids) & {*ended}
+def test_judgments_in_the_first_bytes_are_those_of_the_text(starts, ends):
+    stored = judgments(starts, ends)
+    assert stored.started() == starts
+    for eval_ids in ([], ends[:1], ends[-1:], ["other"], [*ends[:1], "other"], [*ends[1:3], "a"], ends):
+        assert set(eval_ids) & {*stored.ended(eval_ids)} == set(eval_ids) & {*ends}
 
 
 def test_a_judgment_that_ends_in_the_first_bytes_needs_no_other():
-    ended = [f"01RUNBBBBBBBBBBBBBBBBB{number:016}" for number in range(250)]
-    stored = judgments({"started": [249]}, ended)
+    ends = [f"01RUNBBBBBBBBBBBBBBBBB{number:016}" for number in range(250)]
+    stored = judgments({"started": [249]}, ends)
     with mock.patch("dicast.reading.blocks.stored_columns.list_in", side_effect=AssertionError):
         assert stored.started() == {"started": [249]}
-        assert ended[0] in stored.ended([ended[0]])
-    assert ended[200] in stored.ended([ended[200]])
+        assert ends[0] in stored.ended([ends[0]])
+    assert ends[200] in stored.ended([ends[200]])
 
 
 @pytest.mark.parametrize("least", [1, 10_000])
 def test_no_row_of_many_is_a_column_too(least):
     with mock.patch("dicast.reading.columns.MANY_ROWS", least):
         columns = [array("q", [1, 2, 3]), memoryview(array("d", [1.0, 2.0, 3.0]))]
-        assert [[*column] for column in kept(columns, b"\0\0\0")] == [[], []]
-        assert [[*column] for column in kept(columns, b"\1\0\1")] == [[1, 3], [1.0, 3.0]]
+        assert [[*numbers] for numbers in kept(columns, b"\0\0\0")] == [[], []]
+        assert [[*numbers] for numbers in kept(columns, b"\1\0\1")] == [[1, 3], [1.0, 3.0]]
         assert [code_of(column) for rows in (b"\0\0\0", b"\1\0\1") for column in kept(columns, rows)] == ["q", "d"] * 2
