@@ -132,9 +132,14 @@ class VerdictColumns:
         return make(*columns, self.names, self.origins, exact)
 
     def unit_scores(self) -> VerdictColumns:
-        """Return the rows without raw scores."""
+        """Return the rows without raw scores, the same object each time, so that its :attr:`memo` serves the next reader too."""
         low = low_bytes(self.flags)
-        return self if low.isascii() else self.only(low.translate(_WITHOUT_RAW))  # RAW is the highest bit of a byte
+        if low.isascii():  # RAW is the highest bit of a byte
+            return self
+        if "unit scores" not in self.memo:
+            self.memo["unit scores"] = self.only(low.translate(_WITHOUT_RAW))
+        columns: VerdictColumns = self.memo["unit scores"]
+        return columns
 
     def _columns(self) -> tuple[Any, ...]:
         figures = self.scores, self.confidences, self.usd, self.msat

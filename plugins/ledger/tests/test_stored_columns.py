@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicast import Event, LedgerError
-from dicast.reading import name_hash
+from dicast.reading import RAW, name_hash, read_verdicts
 from dicast.reading.blocks.block_columns import ACTIVITY, MARK, SPENT, TABLES, VERDICTS, BlockColumns, part_of
 from dicast.reading.blocks.making import Layouts, columns_of
 from dicast.reading.blocks.merging import merge_activity
@@ -352,3 +352,14 @@ def test_no_row_of_many_is_a_column_too(least):
         assert [[*numbers] for numbers in kept(columns, b"\0\0\0")] == [[], []]
         assert [[*numbers] for numbers in kept(columns, b"\1\0\1")] == [[1, 3], [1.0, 3.0]]
         assert [code_of(column) for rows in (b"\0\0\0", b"\1\0\1") for column in kept(columns, rows)] == ["q", "d"] * 2
+
+
+@pytest.mark.parametrize("least", [1, 10_000])
+def test_columns_without_raw_scores_are_made_once(tmp_path, opened, least):
+    with mock.patch("dicast.reading.columns.MANY_ROWS", least), opened(tmp_path / "ledger.db") as ledger:
+        ledger.append(judged_events(Clock(), 600))
+        columns = read_verdicts(ledger)
+        unit_scores = columns.unit_scores()
+        seqs = [seq for seq, flags in zip(columns.seqs, columns.flags, strict=True) if not flags & RAW]
+        assert [*unit_scores.seqs] == seqs != [*columns.seqs]
+        assert columns.unit_scores() is unit_scores is unit_scores.unit_scores()
