@@ -97,6 +97,14 @@ def test_the_gate_and_the_comparison_round_one_difference_in_one_way(run, receiv
     assert any("worse than in run " in line and ": -0.5312 (" in line for line in message["worse"])
 
 
+def test_a_drop_that_a_reason_of_the_gate_states_is_in_the_text_once(run, receiver):
+    run([GOOD] * 20)
+    run([GOOD] * 5 + [BAD] * 15, gate={"on": "city", "baseline": "nightly", "max_drop": 0.02})
+    (message,) = receiver.messages
+    assert len(message["worse"]) == 2
+    assert [line for line in message["text"].splitlines() if "-0.75" in line] == message["reasons"]
+
+
 def test_a_label_that_is_worse_for_every_score_of_the_held_back_is_worse(run, receiver):
     run([GOOD] * 20, proxies=["proxy/format"])
     run([""] * 2 + [BAD] * 14 + [GOOD] * 4, proxies=["proxy/format"])

@@ -122,7 +122,7 @@ def _end_lines(standing: Standing, trigger: str, reasons: Iterable[str], option:
         labels.append(_label_line(label, figures, earlier.get(label), rule, has_difference=not is_compared))
     shown = [label for label, _ in _failed_first(done)][:LABELS]
     yield from labels[:1]
-    yield from standing.worse
+    yield from _new_findings(standing, [*rules])
     yield from (reason for reason, (label, _) in rules.items() if label not in shown)
     if standing.not_compared is not None:
         yield standing.not_compared
@@ -133,6 +133,15 @@ def _end_lines(standing: Standing, trigger: str, reasons: Iterable[str], option:
     yield f"coverage {share(done['coverage'])}" + (f", failed: {failures}" if failures else "")
     yield f"spent {money(done['cost'])}"
     yield _next(done["run_id"], option)
+
+
+def _new_findings(standing: Standing, reasons: Sequence[str]) -> Iterator[str]:
+    """Yield the findings that no reason of the gate states: the difference from a baseline, which may be the run before."""
+    baselines = ((standing.document["gate"] or {}).get("baselines") or {}).values()
+    labels = {reason.partition(" against ")[0] for reason in reasons if " against " in reason}
+    places = ["the difference from the baseline is ", *(f"worse than in run {run_id}: " for run_id in baselines)]
+    stated = tuple(f"{label}: {place}" for label in labels for place in places)
+    yield from (finding for finding in standing.worse if not finding.startswith(stated))
 
 
 def _failed_first(done: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
