@@ -156,7 +156,7 @@ CAUSES = {
         2,
         "another process has kept the ledger",
         "the ledger cannot be used: another process has kept the ledger",
-        "let it finish, choose another path, or wait longer with --ledger",
+        "let it finish, or wait longer with --ledger",
     ),
     "locked later": Cause(
         "4: a sink or the ledger lost data",

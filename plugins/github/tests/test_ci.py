@@ -359,12 +359,18 @@ def test_a_ledger_that_another_process_locks_is_named_in_the_comment_and_the_tes
         thread.join()
     assert done.returncode == 4
     text = (folder / "c.md").read_text("utf-8")
-    cause = (
-        "another process has kept the ledger l.db locked for 0.2 s: let it finish, choose another path, or wait longer"
-    )
+    cause = "another process has kept the ledger l.db locked for 0.2 s: let it finish, or wait longer with --ledger"
     fix = "with --ledger '{ledger/sqlite: {path: l.db, busy_timeout: 30}}'"
     assert f"- `{cause} {fix}`\n" in text
     assert re.search("- next: remove this cause, then `dicast ci locked.yaml --set .* --resume ", text)
     for words in ("disk", "free space", "no older run"):
         assert words not in text + done.stdout
     assert "locked for 0.2 s" in (folder / "j.xml").read_text("utf-8")
+
+
+def test_a_cap_of_the_day_is_of_one_job_if_the_ledger_is_new(folder):
+    note = 'warning: budget.day caps this job alone, because its ledger was empty at the start; see "Costs" in'
+    day = ["--set", "budget.day=2 usd"]
+    options = ([], [*day, "--ledger", "other.db"], [*day, "--ledger", "other.db"])
+    outputs = [" ".join(ci(folder, "passes.yaml", *words).stdout.split()) for words in options]
+    assert [note in output for output in outputs] == [False, True, False]

@@ -17,6 +17,7 @@ from ..timing.stop import Stop
 from ..values import RunContext
 from ..values.clock import Clock
 from ..values.errors import ConfigError
+from .day_note import with_day_note
 from .plan import refuse_experiment
 from .request import Request, RunOutcome
 from .run import RunSteps
@@ -58,6 +59,7 @@ async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: Sec
             from .shard_run import shard_pipeline  # few runs are shards
 
             pipeline = shard_pipeline(pipeline)
+        pipeline = with_day_note(pipeline, live, request)
         earlier = _earlier(pipeline, live, request)
         ledger_path = getattr(live, "path", None)
         draft = evolve(

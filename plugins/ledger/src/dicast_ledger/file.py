@@ -225,8 +225,8 @@ def explain(path: Path, error: sqlite3.Error, timeout: float) -> str:
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return (
-                f"another process has kept the ledger {path} locked for {timeout:g} s: let it finish, choose another path, or "
-                f"wait longer with --ledger {shlex.quote(f'{{ledger/sqlite: {{path: {path}, busy_timeout: {max(30.0, 2 * timeout):g}}}}}')}"
+                f"another process has kept the ledger {path} locked for {timeout:g} s: let it finish, or wait longer with --ledger "
+                f"{shlex.quote(f'{{ledger/sqlite: {{path: {path}, busy_timeout: {max(30.0, 2 * timeout):g}}}}}')}, or choose another path for a new run"
             )
         case sqlite3.SQLITE_NOTADB:
             return f"{path} is not a SQLite file, so it is not a ledger: choose another path, or move the file away"
