@@ -215,7 +215,10 @@ def test_pipelines_pass_check(page, folder, dicast):
         file = folder / (block.title or f"block{number}.yaml")
         file.write_text(block.text, encoding="utf-8")
         done = dicast("check", "--json", str(file.relative_to(folder)))
-        assert (done.returncode, json.loads(done.stdout or "null")) == (0, {"ok": True, "errors": []}), done.stderr
+        result = json.loads(done.stdout or "null")
+        if f"$ dicast watch {block.title}" in commands:  # check names the lines that only dicast run refuses
+            result.pop("warnings", None)
+        assert (done.returncode, result) == (0, {"ok": True, "errors": []}), done.stderr
 
 
 @pages_with("yaml")
