@@ -92,7 +92,14 @@ def test_a_task_that_failed_is_a_failure_of_what_would_have_judged_its_output():
     (subject,), reader, _ = read(text, [Subject("row", "1", input="x")])
     assert subject.outcomes["metrics"].failure == "crashed"
     assert [outcome.score for outcome in subject.outcomes.values()] == [None, None]
-    assert subject.worst(reader.counted) is subject.outcomes["metrics"]
+    assert subject.worst(reader.counted) is subject.outcomes["proxy/format"], "the only metric"
+
+
+def test_two_clauses_on_one_label_share_the_row_of_its_coverage():
+    gate = "gate: [{on: metrics, min_score: 0.5}, {on: metrics, min_pass_rate: 0.5}]\n"
+    *_, done = read(TEXT + gate, rows("a"), cheap=FakeMetric(Score(1.0)), other=FakeMetric(Score(1.0)))
+    assert [clause["rule"] for clause in done.document["gate"]["clauses"]].count("min_coverage") == 2
+    assert run_markdown(done.document).count("| min_coverage ") == 1
 
 
 def test_each_failure_is_counted_and_worded_by_the_component_that_failed():

@@ -63,10 +63,9 @@ def _parts(done: Document) -> Iterator[str]:
         yield "\n".join(f"- {code(reason, _REASON)}" for reason in reasons)
     yield _lines(table(("", ""), [*_figures(done)]))
     if clauses := (gate or {}).get("clauses"):
+        rows = [_clause(clause, _shown_name(done, clause["on"])) for clause in clauses]  # two may share min_coverage
         heads = ("gate on", "clause", "value", "95 % interval", "answer")
-        yield _lines(
-            table(heads, [_clause(clause, _shown_name(done, clause["on"])) for clause in clauses], right=("value",))
-        )
+        yield _lines(table(heads, [*dict.fromkeys(rows)], right=("value",)))
     recorded = done.get("recorded") or {}  # documents of older versions have none
     labels = {name: row for name, row in named_labels(done).items() if name not in recorded}
     if labels := labels | criteria(done):

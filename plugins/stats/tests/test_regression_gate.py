@@ -67,7 +67,7 @@ def clause_of(run):
         (34, {"max_drop": 0.05}, True, 0, ""),
         (34, {"bound": "point"}, False, 1, "dropped"),
         (36, {"bound": "interval"}, True, 0, ""),
-        (34, {"bound": "interval"}, None, 3, "cannot tell"),
+        (34, {"bound": "interval"}, None, 3, "max_drop is 0.02 for the whole interval (bound: interval); "),
         (34, {"bound": "interval", "undecided": "pass"}, None, 0, "cannot tell"),
         (20, {"bound": "interval"}, False, 1, "dropped"),
     ],

@@ -27,6 +27,9 @@ _RECORDED = "recorded/"
 
 Answer = bool | None
 
+_INTERVAL = " for the whole interval (bound: interval)"
+"""Words after the limit of a clause that compares an end of the interval with it."""
+
 
 @attrs.frozen
 class Regression:
@@ -147,7 +150,9 @@ class Regression:
     def _words(self, change: LabelChange, passed: Answer, bound: str) -> str:
         limit = self.max_drop or 0.0
         held_back = held_back_text(change.held_back, is_raw=change.is_raw)
-        drop = "; ".join(filter(None, [held_back, change.figures, f"max_drop is {limit:g}"]))
+        drop = "; ".join(
+            filter(None, [held_back, change.figures, f"max_drop is {limit:g}{_INTERVAL * (bound == 'interval')}"])
+        )
         if passed is not None:
             return f"{'no drop beyond the limit' if passed else 'dropped'}: {drop}"
         if held_back:
