@@ -115,7 +115,8 @@ def test_a_passed_gate_names_its_undecided_clauses_next_to_the_others():
     undecided = clause("polite", "max_drop") | {"passed": None, "undecided": "pass"}
     reason = "polite against main (run 01X): cannot tell"
     lines = shown(DONE | {"gate": gate(undecided, clause("short", "min_score"), reasons=[reason])})
-    assert lines[:3] == ["gate: passed", f"  undecided: {reason}", "  short  min_score 0.4: 0.5 (0.1000 to 0.9000)"]
+    first = "gate: passed, without an answer on polite"
+    assert lines[:3] == [first, f"  undecided: {reason}", "  short  min_score 0.4: 0.5 (0.1000 to 0.9000)"]
 
 
 def test_a_single_metric_of_the_gate_has_one_row():
@@ -236,9 +237,34 @@ def test_a_gate_that_passed_without_a_comparison_says_so_in_its_first_line():
     reason = "polite is not compared with main (run 01X): the judges differ"
     lines = shown(DONE | {"gate": gate(undecided, clause("short", "min_score"), reasons=[reason])})
     assert lines[:2] == [
-        "gate: passed, polite was not compared with main (run 01X): the judges differ",
-        "  short  min_score 0.4: 0.5 (0.1000 to 0.9000)",
+        "gate: passed, without an answer on polite",
+        f"  undecided: {reason}",
     ]
+    assert lines[2] == "  short  min_score 0.4: 0.5 (0.1000 to 0.9000)"
+
+
+def test_labels_that_are_not_compared_for_one_cause_share_a_line():
+    labels = ("a", "b")
+    undecided = [clause(label, "max_drop") | {"value": None, "passed": None} for label in labels]
+    reasons = [f"{label} is not compared with main (run 01X): the judges differ" for label in labels]
+    lines = shown(DONE | {"gate": gate(*undecided, reasons=reasons)})
+    together = "a, b are not compared with main (run 01X): the judges differ"
+    assert lines[:2] == ["gate: passed, without an answer on a, b", f"  undecided: {together}"]
+    lines = shown(DONE | {"gate": gate(*undecided, passed=None, reasons=reasons)})
+    assert lines[:2] == [f"gate: undecided: {together}", f"shop  run {RUN}"]
+
+
+def test_the_only_cause_of_the_failures_is_shown_on_a_full_screen():
+    reasons = [f"label {number}: the pass rate {'is below the line ' * 6}" for number in range(9)]
+    done = DONE | {
+        "gate": gate(*(clause(f"l{n}", "min_score", passed=False) for n in range(9)), passed=False, reasons=reasons),
+        "labels": {f"l{n}": label(0.5, 0.5) for n in range(9)},
+        "failures": {"timeout": 12},
+        "failed_subjects": [failure("timeout")],
+    }
+    lines = shown(done)
+    assert "  timeout: row r1, polite: no answer within 30 s" in lines
+    assert len(lines) <= ROWS
 
 
 def test_the_interval_of_a_clause_names_the_open_subjects_that_it_counts_both_ways():
@@ -311,7 +337,8 @@ def test_the_screen_is_never_longer_than_24_rows_and_counts_the_omitted_lines():
     lines = shown(CROWDED)
     assert len(lines) <= ROWS
     assert max(map(len, lines)) <= 80
-    for word in ("reasons", "labels", "examples", "findings", "notes"):
+    assert {"  + 12 examples", "  + 7 notes"} < {*lines}, "none is shown, so the number is not of more"
+    for word in ("reasons", "labels", "findings"):
         assert any(line.startswith("  + ") and line.endswith(f"more {word}") for line in lines), word
     assert any("BROKEN: it broke" in line for line in lines)
 

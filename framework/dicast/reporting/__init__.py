@@ -22,6 +22,7 @@ from .._kernel.report.failure_words import (
     failures_text,
     may_pass_again,
 )
+from .._kernel.report.gate_words import gate_reasons, unanswered_labels
 from .._kernel.report.label_order import named_labels, only_metric, ordered_labels
 from .._kernel.report.not_started import not_started
 from .._kernel.report.older import current_document
@@ -73,6 +74,7 @@ __all__ = [
     "figure",
     "find_faults",
     "gate_answer",
+    "gate_reasons",
     "key_step",
     "ledger_option",
     "may_pass_again",
@@ -93,5 +95,6 @@ __all__ = [
     "run_markdown",
     "share",
     "table",
+    "unanswered_labels",
     "value_of",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import entry_points
@@ -17,9 +18,10 @@ from dicast import LedgerRefused, RequestError
 from dicast_github import command
 from dicast_github.baselines import BaselinePair
 from dicast_github.command import ci
-from dicast_github.comment import EMPTY, Comment
+from dicast_github.comment import EMPTY, Comment, scores_and_cost
 from dicast_github.documents import DocumentsFile
-from dicast_github.reasons import STOPS, call_fault, reason_lines
+from dicast_github.reasons import STOPS, call_fault, reason_lines, shard_steps
+from dicast_github.rows import row_parts
 
 PIPELINE = """
 name: answers
@@ -715,6 +717,103 @@ def test_a_call_that_fails_has_its_first_cause_and_the_command_that_tries_again(
     assert f"; the first: `m-1 at {url}/chat/completions: HTTP 429`\n" in text.replace("prompt/chat: ", "")
     assert "(HTTP 429), then `dicast ci asking.yaml --comment comment.md`" in text
     assert "sk-" not in text
+
+
+@pytest.mark.parametrize(
+    ("status", "step"),
+    [(500, "wait until the endpoint answers without errors (HTTP 500), then `dicast ci asking.yaml")],
+)
+def test_the_next_step_after_an_error_of_the_server_names_its_status(folder, status, step):
+    judge("main.yaml")
+    with answering(status) as url:
+        asking(folder, url)
+        _, text = comment(folder, "asking.yaml", "--limit", "1")
+    assert step in text
+
+
+def test_a_call_without_a_reply_has_its_cause_its_cost_and_the_way_to_more_time(folder):
+    fault = "m-1 at http://a/v1/chat/completions: no reply within 1 s"
+    failure = {
+        "subject_kind": "row",
+        "subject_id": "1",
+        "judge": "j",
+        "failure_mode": "timeout",
+        "error_message": fault,
+    }
+    started = {"file": "p.yaml", "kind": "pipeline", "set": ["judges.j.model.openai/chat.timeout=1", "name=x"]}
+    done = {
+        "gate": None,
+        "undecided": [],
+        "stopped": None,
+        "run_id": "R",
+        "scored": 0,
+        "subjects": 1,
+        "judges": {},
+        "metrics": {"city": {"scored": 1}},
+        "failed_subjects": [failure],
+        "failures": {"timeout": 1},
+        "cost": {"usd": "0.1"},
+        "throttled": {},
+        "unaffordable": 0,
+        "started": started,
+    }
+    steps = [*reason_lines(done, "p.yaml", None)]
+    assert steps[0].startswith(
+        "- next: wait until the endpoint answers in time (no reply within 1 s), then `dicast ci p.yaml "
+    )
+    assert steps[1:] == [
+        "- next: with a higher `timeout` of the model in the file, a new run: `dicast ci p.yaml --set name=x`"
+    ]
+    (rows,) = row_parts(done, {}, None, None)
+    assert rows.endswith(f"`1`; the first: `{fault}`; a call without a reply is counted with the most that it may cost")
+
+
+def test_a_merge_names_the_commands_that_continue_the_shards_that_did_not_end():
+    assert [*shard_steps({"stopped": None}, "p.yaml")] == []
+    stopped = {
+        "reason": "unfinished_shards",
+        "shards": "shard 2/3 (run R2 in s-2.db): interrupted, shard 3/3 (run R3 in s-3.db): x",
+    }
+    assert [*shard_steps({"stopped": stopped}, "p.yaml")] == [
+        "- or continue shard 2/3 in its ledger: `dicast run p.yaml --shard 2/3 --resume R2 --ledger s-2.db`",
+        "- or continue shard 3/3 in its ledger: `dicast run p.yaml --shard 3/3 --resume R3 --ledger s-3.db`",
+        "- then merge all shards again, into a new ledger",
+    ]
+
+
+def test_an_early_stop_that_leaves_out_rows_has_the_command_that_judges_all(folder):
+    judge("main.yaml")
+    stop = "early_stop=[{stats/threshold: {metric: score, threshold: 0.5, min_rows: 5}}]"
+    _, text = comment(folder, "new.yaml", "--set", stop, "--set", "executor={dicast/async: {concurrency: 1}}")
+    assert "### dicast: `answers`: passed, without an answer on `metrics`" in text
+    (command,) = re.findall(r"- next: to compare all rows, a run without the early stop: `(.+)`\n", text)
+    assert judge(*shlex.split(command)[2:]) == 0
+    assert "**no difference found**" in (folder / "comment.md").read_text("utf-8")
+
+
+def test_a_gate_without_an_answer_has_a_next_step_and_both_limits(folder):
+    judge("main.yaml")
+    write_rows(folder, 37)
+    code, text = comment(folder, "new.yaml", "--set", "gate.bound=interval", "--set", "gate.max_drop=0.03")
+    assert code == 3
+    assert "max_drop is 0.03 for the whole interval (bound: interval)" in text
+    assert "- next: judge more rows, on the main branch too, and save its baseline again; or decide" in text
+
+
+def test_a_suite_begins_with_the_answers_of_its_experiments(folder):
+    gate = "gate: {on: city, min_pass_rate: 0.5}\n"
+    variants = "experiments: {plain: {}, other: {set: {metrics.city.value: Bonn}}, third: {}}\n"
+    (folder / "suite.yaml").write_text(PIPELINE + gate + variants)
+    code, text = comment(folder, "suite.yaml")
+    assert code == 1
+    assert text.splitlines()[2] == "### dicast: `suite.yaml`: failed: 1 of 3 experiments, passed: 2"
+
+
+def test_labels_with_other_numbers_of_scores_have_a_number_each(folder):
+    labels = {"city": {"scored": 2, "total": 2}, "polite": {"scored": 0, "total": 2}}
+    figures = {label: {**counts, "mean": None} for label, counts in labels.items()}
+    done = {"labels": figures, "metrics": {}, "scored": 0, "cost": {}, "spend_lost": {}, "run_id": "R", "gate": None}
+    assert scores_and_cost(done, None, None) == "scored: `city` 2 of 2, `polite` 0 of 2, spent nothing; run `R`"
 
 
 def test_another_line_of_passing_is_named_with_the_line_that_counts_both_runs(folder):

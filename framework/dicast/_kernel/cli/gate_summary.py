@@ -10,6 +10,7 @@ from ...toolkit.text_table import TextTable
 from ..plan.clauses import GATE_LEFT_OUT
 from ..report.document import exit_note, is_refused
 from ..report.failure_words import open_text
+from ..report.gate_words import gate_reasons, unanswered_labels
 
 Document = Mapping[str, Any]
 
@@ -23,7 +24,8 @@ def gate_parts(done: Document) -> Iterator[str | Drawing]:
     if gate is None:
         yield gate_head(done) + (f": {'; '.join(undecided)}" if undecided else "")
         return
-    yield gate_head(done) + (": " if gate["reasons"] else "") + "; ".join(gate["reasons"])
+    reasons = gate_reasons(done) if gate["reasons"] else []
+    yield gate_head(done) + (": " if reasons else "") + "; ".join(reasons)
     clauses = gate.get("clauses", ())  # documents of older versions have none
     if any(clause["rule"] != "min_coverage" for clause in clauses):
         rows = [_clause_row(clause) for clause in clauses]
@@ -37,7 +39,9 @@ def gate_head(done: Document) -> str:
     """Return the decision of the gate of a run's document without its reasons, with the exit code where the decision does not show it."""
     gate, refused = done["gate"], "not judged (exit code 2)" if is_refused(done) else ""
     if gate is not None:
-        return f"gate: {refused or gate_answer(gate)}{exit_note(done)}"
+        labels = ", ".join(unanswered_labels(done))
+        unanswered = f", without an answer on {labels}" if labels and not refused else ""
+        return f"gate: {refused or gate_answer(gate)}{unanswered}{exit_note(done)}"
     answer = refused or ("undecided" if done["undecided"] else "")
     return missing_gate(done) + exit_note(done) + (f"; {answer}" if answer else "")
 

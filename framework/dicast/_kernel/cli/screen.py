@@ -17,6 +17,7 @@ from ..classes import define, field
 from ..pipeline.ledger_path import ledger_option
 from ..report.caps import cap_lines, raise_caps_text, reached_caps
 from ..report.failure_words import failure_numbers, failure_origin, failure_text, failures_text, may_pass_again
+from ..report.gate_words import gate_reasons
 from ..resume.open_runs import RunCommand
 from .findings import aggregates, baseline_lines, sentences
 from .gate_summary import clause_lines, gate_head
@@ -70,9 +71,6 @@ _LONGEST_NAME = WIDTH - 4
 _LONGEST_ID = 40
 """The most columns of a subject's id in a command."""
 
-_UNCOMPARED = " is not compared with "
-"""Words of a gate's reason between the label and the baseline."""
-
 _COMMANDS = ("    dicast ", "next: ", "details: ")
 """Starts of lines with a command; they are not wrapped, so that the command can be copied."""
 
@@ -82,6 +80,7 @@ class _Section:
     """Lines that belong together: *lines*, always shown, then *items*, the last of which are omitted if they do not fit.
 
     *noun* names an item, *least* is the number of items that are always shown, and *omitted* the number of omitted items.
+    *has_first_item* is True if *lines* has the first item.
     """
 
     lines: Sequence[str] = ()
@@ -89,6 +88,7 @@ class _Section:
     noun: str = ""
     least: int = 0
     omitted: int = 0
+    has_first_item: bool = False
     draw: Callable[[list[Any]], Sequence[Part]] = field(default=lambda items: [Line(one_line(item)) for item in items])
 
     def parts(self) -> Iterator[Part]:
@@ -98,7 +98,8 @@ class _Section:
         if self.items:
             yield from self.draw(self.items)
         if self.omitted:
-            yield f"  + {self.omitted:,} more {self.noun}{'s' * (self.omitted != 1)}"
+            adjective = "more " * bool(self.items or self.has_first_item)
+            yield f"  + {self.omitted:,} {adjective}{self.noun}{'s' * (self.omitted != 1)}"
 
     def cut(self) -> None:
         """Cut each text to :data:`_HEIGHT` rows."""
@@ -155,8 +156,9 @@ def screen_parts(
     sections = [gate, _title(done), labels, comparison, worst, failures, findings, notes, spent, next_]
     other_sections = [section for section in sections if section is not gate]
     _fit(sections, ((notes, findings, comparison, failures, spent), (labels,), other_sections), rows)
-    failures.least = 0  # the reasons of the gate come before the example of a failure and the lowest scores
-    _fit(sections, ((failures, worst), (gate,)), rows)
+    # the reasons of the gate come before the lowest scores and the examples of failures, unless one example is the only cause
+    failures.least = int(len(failures.items) + failures.omitted == 1)
+    _fit(sections, ((worst, failures), (gate,)), rows)
     for section in sections:
         yield from section.parts()
     if done.get("head"):
@@ -220,19 +222,15 @@ def gate_line(done: Document) -> str:
 def _gate(done: Document) -> _Section:
     """Return the gate's decision with the reasons against it, or the clauses that passed and the reasons of undecided clauses."""
     gate = done["gate"]
-    reasons = [*(done["undecided"] if gate is None else gate["reasons"])]
+    reasons = gate_reasons(done) if gate is None or gate["reasons"] else []
     head = gate_head(done)
     means = [*_compared_means(done)]
     if reasons and (gate is None or not gate["passed"]):
         items = [*(f"  {reason}" for reason in reasons[1:]), *means]
-        return _Section([f"{head}: {reasons[0]}"], items, "reason")
+        return _Section([f"{head}: {reasons[0]}"], items, "reason", has_first_item=True)
     clauses = [clause for clause in (gate or {}).get("clauses", ()) if clause["rule"] != "min_coverage"]
     decided = clause_lines([clause for clause in clauses if clause["passed"] is not None])
-    open_reason = next((reason for reason in reasons if _UNCOMPARED in reason), None)
-    if open_reason is not None:  # a gate that passed without an answer is not like one that passed
-        label, _, cause = open_reason.partition(_UNCOMPARED)
-        head += f", {label} was not compared with {cause}"
-    open_reasons = [f"  undecided: {reason}" for reason in reasons if reason is not open_reason]
+    open_reasons = [f"  undecided: {reason}" for reason in reasons]
     return _Section([head], [*open_reasons, *decided, *means], "clause")
 
 
@@ -270,7 +268,7 @@ def _title(done: Document) -> _Section:
 def _labels(done: Document) -> _Section:
     rows = label_rows(done)
     omitted = max(0, len(rows) - _LABELS)
-    return _Section((), rows[:_LABELS], "label", _LEAST_LABELS, omitted, lambda items: [labels_table(items)])
+    return _Section((), rows[:_LABELS], "label", _LEAST_LABELS, omitted, draw=lambda items: [labels_table(items)])
 
 
 def _lowest_lines(done: Document) -> Iterator[str]:

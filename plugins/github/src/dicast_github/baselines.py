@@ -12,9 +12,9 @@ import attrs
 
 from dicast import ConfigError, DicastError, Ledger, Problem, RunContext, read_ledger, results
 from dicast.reading import reader
-from dicast.reporting import code
+from dicast.reporting import code, gate_reasons
 
-from .reasons import gate_reasons, open_labels
+from .reasons import open_labels
 
 Document = Mapping[str, Any]
 

@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dicast.reporting import code
-
-from .reasons import gate_reasons
+from dicast.reporting import code, gate_reasons
 
 Document = Mapping[str, Any]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,19 +17,21 @@ from dicast.reporting import (
     code,
     exit_note,
     figure,
+    gate_reasons,
     money,
     named_labels,
     only_metric,
     ordered_labels,
     run_answer,
     table,
+    unanswered_labels,
 )
 from dicast.toolkit.atomic_file import AtomicFile
 from dicast.toolkit.files import MAX_DATA_BYTES, open_file, read_bytes
 
 from .baselines import BaselinePair, find_baselines, places_of
 from .bridge import difference_parts
-from .reasons import NO_BASELINE, gate_reasons, is_judged, loss_lines, open_labels, reason_lines, state_once
+from .reasons import NO_BASELINE, is_judged, loss_lines, open_labels, reason_lines, state_once
 from .rows import MAX_NAMED, row_parts
 
 Document = Mapping[str, Any]
@@ -86,6 +89,7 @@ class Comment:
         :raises ConfigError: if the file has other content than a comment.
         """
         parts = list[str]()
+        parts += _suite_title(name, documents)
         for document in documents:
             parts += _run_parts(document, name, self, documents)
         state = _read_progress(self.path, documents) if is_interrupted else []
@@ -118,6 +122,19 @@ def _read_progress(path: Path, documents: Sequence[Document]) -> list[str]:
     text = "\n".join(parts)
     is_known = any(code(done["run_id"]) in text for done in documents)
     return parts if "--resume" in text and not is_known else []
+
+
+def _suite_title(name: str, documents: Sequence[Document]) -> Iterator[str]:
+    """Yield the title of the comment on a suite, with the number of experiments by their answers, the failed experiments first."""
+    if len(documents) < 2:
+        return
+    counts, last = Counter(map(run_answer, documents)), ("passed", "no gate")
+    answers = sorted(counts, key=lambda answer: (answer in last, answer != "failed", answer))
+    numbers = ", ".join(
+        f"{answer}: {counts[answer]:,}{'' if at else f' of {len(documents):,} experiments'}"
+        for at, answer in enumerate(answers)
+    )
+    yield f"### dicast: {code(name)}: {numbers}"
 
 
 def _result_missing(title: str, lines: Sequence[str]) -> list[str]:
@@ -192,14 +209,13 @@ def _run_parts(done: Document, file: str, comment: Comment, documents: Sequence[
     yield from row_parts(done, _table_labels(done, next(iter(pairs), None)), compared, url)
     if compared is not None and (lines := [*_rule_lines(compared["passes"])]):
         yield "\n".join(lines)
-    yield _cost(done, Path(ledger) if ledger else None, next((pair for pair in pairs if pair.document), None))
+    yield scores_and_cost(done, Path(ledger) if ledger else None, next((pair for pair in pairs if pair.document), None))
 
 
 def _open_clauses(done: Document) -> str:
     """Return the labels of clauses without an answer in a gate that passed; empty without any."""
-    gate = done["gate"] or {"passed": None}
-    labels = [code(clause["on"] or "-") for clause in gate.get("clauses", ()) if clause["passed"] is None]
-    return f", without an answer on {', '.join(dict.fromkeys(labels))}" if gate["passed"] and labels else ""
+    labels = ", ".join(map(code, unanswered_labels(done)))
+    return f", without an answer on {labels}" if labels else ""
 
 
 def _open_advice(done: Document, pairs: Sequence[BaselinePair]) -> str:
@@ -280,6 +296,8 @@ def _label_row(label: str, figures: Document, pair: BaselinePair | None, *, is_s
     if answer is None or answer.get("faults"):
         return code(label), "not compared", "", "", "", *means
     notes = [answer["needed"]] if answer["needed"] and not is_stated else []
+    if is_stated and answer["answer"] == "no difference found" and answer["margin"] is not None:
+        notes.append(f"the interval is within {answer['margin']:g}")
     p_value, adjusted = answer["p_value"], answer["adjusted_p_value"]
     if p_value is not None and adjusted is not None and p_value < ALPHA <= adjusted:
         notes.append(f"p adjusted by {answer.get('adjustment', 'holm').capitalize()} is {adjusted:.4f}")
@@ -308,9 +326,14 @@ def _line_text(line: object) -> str:
     return "no line" if line is None else f"{line:g}"
 
 
-def _cost(done: Document, ledger: Path | None, pair: BaselinePair | None) -> str:
-    """Return the cost of the run, next to the cost of the baseline in *pair*."""
-    text = f"{done['scored']:,} scored, spent {money(done['cost'])}"
+def scores_and_cost(done: Document, ledger: Path | None, pair: BaselinePair | None) -> str:
+    """Return the number of scores, of each label if the numbers differ, and the cost of the run, next to the cost of the baseline in *pair*."""
+    counts = {
+        label: f"{row['scored']:,} of {row['total']:,}" for label, row in named_labels(done).items() if "total" in row
+    }
+    by_label = ", ".join(f"{code(label)} {count}" for label, count in counts.items())
+    scored = f"scored: {by_label}" if len(set(counts.values())) > 1 else f"{done['scored']:,} scored"
+    text = f"{scored}, spent {money(done['cost'])}"
     lost = (
         [f"lost, reserved for calls without a reply: {money(done['spend_lost'])}"] if _has(done["spend_lost"]) else []
     )

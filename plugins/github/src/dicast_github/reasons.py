@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import attrs
 
 from dicast import read_ledger
 from dicast.commands import RunCommand, command_of
@@ -15,6 +18,7 @@ from dicast.reporting import (
     cap_lines,
     code,
     correction_place,
+    gate_reasons,
     key_step,
     may_pass_again,
     raise_caps_text,
@@ -24,9 +28,6 @@ from dicast.reporting import (
 Document = Mapping[str, Any]
 
 NO_BASELINE = "no baseline: add `baseline` to the gate to compare with one"
-
-_UNCOMPARED = " is not compared with "
-"""Words of a gate's reason between the label and the baseline with the cause."""
 
 _REFUSED = ("refused_by_provider", "endpoint_unreachable")
 """Reasons for a stop after which the key, the address or the model may be wrong."""
@@ -45,12 +46,12 @@ _CALLS = {"judge_call_failed", "timeout"}
 """Kinds of failures that a later run may not have."""
 
 _CALL_FAULT = re.compile(
-    r"(?:[^:\s]+/[^:\s]+: )?(\S[^\n]*? at https?://[^\n]*?: (?:HTTP \d{3}\b|no connection to [^;\n]*))"
+    r"(?:[^:\s]+/[^:\s]+: )?(\S[^\n]*? at https?://[^\n]*?: (?:HTTP \d{3}\b|no connection to [^;\n]*|no reply within [\d.e+]+ s))"
 )
 """The model, the address and the status in the message of a failed call; the provider's own text follows, and may quote a key."""
 
-_TRANSIENT = re.compile(r": HTTP (408|409|429|5\d\d)$")
-"""Status after which the same call may succeed later."""
+_TRANSIENT = re.compile(r": (HTTP (?:408|409|429|5\d\d)|no reply within [\d.e+]+ s)$")
+"""Status, or wait, after which the same call may succeed later."""
 
 _STATUS = re.compile(r": HTTP (\d{3})$")
 """The status at the end of a fault."""
@@ -64,6 +65,9 @@ _CONNECTION_FIX = re.compile(r"; (start the server, or correct \w+)")
 COMMAND = ("file", "name", "kind", "suite", "shard", "filter", "set", "only", "preview", "live")
 """Members of ``run.started`` with the command of the run."""
 
+_SHARD = re.compile(r"shard (\d+/\d+) \(run (\w+) in ([^)]+)\)")
+"""Number, run and ledger of a shard that did not end, in the data of a stop."""
+
 _PROGRAM = ("dicast", "ci")
 
 _QUERY = re.compile(r"\?[^\s:]*(?=[:\s]|$)")
@@ -73,18 +77,6 @@ def is_judged(done: Document) -> bool:
     """Return whether any label of the run of the document *done* has a score of any subject."""
     tallies = (*done["metrics"].values(), *done["judges"].values())
     return bool(done["scored"]) or any(tally["scored"] for tally in tallies)
-
-
-def gate_reasons(done: Document) -> list[str]:
-    """Return the reasons of the gate, and why the run of the document *done* is undecided; labels that are not compared for one cause share a sentence."""
-    labels: dict[str, list[str]] = {}
-    for reason in dict.fromkeys([*((done["gate"] or {}).get("reasons") or ()), *done["undecided"]]):
-        label, words, cause = reason.partition(_UNCOMPARED)
-        labels.setdefault(f"{words}{cause}" or reason, []).extend([label] if words else [])
-    return [
-        f"{', '.join(names)}{cause if len(names) < 2 else cause.replace(' is ', ' are ', 1)}"
-        for cause, names in labels.items()
-    ]
 
 
 def state_once(parts: Sequence[str], runs: int) -> list[str]:
@@ -150,6 +142,49 @@ def reason_lines(done: Document, file: str, ledger: Path | None, *, is_fork: boo
             change = f"after a correction of the address or the model {correction_place(stopped)}"
             start = next_command(done.get("started", {}), file, done.get("flags", ())).starting()
             yield f"- next: {change}, a new run: {code(start)}"
+    yield from shard_steps(done, file)
+    yield from _other_steps(done, file)
+    yield from _rows_step(done)
+
+
+def shard_steps(done: Document, file: str) -> Iterator[str]:
+    """Yield the commands that continue each shard that did not end, in its own ledger."""
+    shards = _SHARD.findall(str((done["stopped"] or {}).get("shards") or ""))
+    for number, run_id, path in shards:
+        command = shlex.join(["dicast", "run", file, "--shard", number, "--resume", run_id, "--ledger", path])
+        yield f"- or continue shard {number} in its ledger: {code(command)}"
+    if shards:
+        yield "- then merge all shards again, into a new ledger"
+
+
+def _other_steps(done: Document, file: str) -> Iterator[str]:
+    """Yield the commands of new runs after an early stop whose rows are not compared, and after calls that had too little time."""
+    command = next_command(done.get("started", {}), file, done.get("flags", ()))
+    is_early = (done["stopped"] or {}).get("reason") == "early_stop"
+    if is_early and any("stopped before its end: early_stop" in reason for reason in gate_reasons(done)):
+        settings = [*command.raising([*_settings(command, "early_stop")]).settings, "early_stop=[]"]
+        yield f"- next: to compare all rows, a run without the early stop: {code(attrs.evolve(command, settings=settings).starting())}"
+    if is_judged(done) and _faults(done, "no reply within"):
+        yield f"- next: with a higher `timeout` of the model in the file, a new run: {code(command.raising([*_settings(command, 'timeout')]).starting())}"
+
+
+def _rows_step(done: Document) -> Iterator[str]:
+    """Yield the next step after a gate without an answer because of too few pairs."""
+    is_open = done["stopped"] is None and (done["gate"] or {"passed": True})["passed"] is None
+    if is_open and any("needed to tell" in reason for reason in gate_reasons(done)):
+        yield "- next: judge more rows, on the main branch too, and save its baseline again; or decide without an answer by `undecided: pass` or `undecided: fail` in the clause"
+
+
+def _settings(command: RunCommand, name: str) -> Iterator[str]:
+    """Yield the paths of the settings of *command* whose last part is *name*."""
+    paths = (setting.partition("=")[0].strip() for setting in command.settings)
+    return (path for path in paths if path.rpartition(".")[2] == name)
+
+
+def _faults(done: Document, words: str) -> list[str]:
+    """Return the part from *words* of the faults of the failed calls in the document *done* that have these words."""
+    faults = (call_fault(failure.get("error_message") or "") or "" for failure in done["failed_subjects"])
+    return [f"{words}{fault.partition(words)[2]}" for fault in faults if words in fault]
 
 
 def _connection_fix(done: Document, messages: Sequence[str]) -> str | None:
@@ -208,9 +243,12 @@ def next_command(started: Document, file: str, flags: Sequence[str]) -> RunComma
 
 def _wait_words(done: Document) -> str:
     """Return the next step after calls that may succeed later; for too many requests, the options with the limits."""
-    faults = [call_fault(failure.get("error_message") or "") or "" for failure in done["failed_subjects"]]
-    if any(fault.endswith(": HTTP 429") for fault in faults):
+    if _faults(done, "HTTP 429"):
         return "wait, or lower requests_per_minute of the model or concurrency of the executor (HTTP 429)"
+    if faults := _faults(done, "HTTP 5"):
+        return f"wait until the endpoint answers without errors ({faults[0]})"
+    if faults := _faults(done, "no reply within"):
+        return f"wait until the endpoint answers in time{'' if is_judged(done) else ', or raise `timeout` of the model'} ({faults[0]})"
     return "wait until the endpoint answers"
 
 

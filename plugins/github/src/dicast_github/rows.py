@@ -114,6 +114,8 @@ def _failures(done: Document, url: str | None) -> Iterator[str]:
         fault = next((fault for failure in failures if (fault := call_fault(failure.get("error_message") or ""))), None)
         words = "" if failure_words(kind) == kind else f" ({failure_words(kind, origin and 'record')})"
         cause = f"; the first: {code(fault, 500)}" if fault else ""
+        if kind == "timeout" and fault and any(amount not in ("0", None) for amount in done["cost"].values()):
+            cause += "; a call without a reply is counted with the most that it may cost"
         yield f"- {count:,} failed: {code(kind)}{' of the task' * (origin == 'task')}{words}{names}{cause}"
 
 
