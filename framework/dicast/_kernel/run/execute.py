@@ -17,11 +17,12 @@ from ..timing.stop import Stop
 from ..values import RunContext
 from ..values.clock import Clock
 from ..values.errors import ConfigError
-from .day_note import with_day_note
 from .plan import refuse_experiment
 from .request import Request, RunOutcome
 from .run import RunSteps
 from .started import origin_of
+
+_CI = ("dicast", "ci")
 
 
 async def execute(pipeline: Pipeline, ledger: Slot, request: Request) -> RunOutcome:
@@ -59,7 +60,10 @@ async def _execute(pipeline: Pipeline, ledger: Slot, request: Request, mask: Sec
             from .shard_run import shard_pipeline  # few runs are shards
 
             pipeline = shard_pipeline(pipeline)
-        pipeline = with_day_note(pipeline, live, request)
+        if request.command is not None and tuple(request.command.program) == _CI:
+            from .day_note import with_day_note  # few runs are jobs of CI
+
+            pipeline = with_day_note(pipeline, live)
         earlier = _earlier(pipeline, live, request)
         ledger_path = getattr(live, "path", None)
         draft = evolve(
