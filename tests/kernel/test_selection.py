@@ -345,3 +345,18 @@ def test_a_command_about_one_run_refuses_a_suite_with_its_experiments(folder, ca
     error = " ".join(capsys.readouterr().err.split())
     assert "'selected' is a suite, and one run is needed here" in error
     assert "selected/first, selected/second; dicast report selected writes" in error
+
+
+@pytest.mark.parametrize("line", ["", ", pass_at: 0.25"])
+def test_a_metric_that_only_leaves_passes_at_its_line_of_the_whole_run(folder, capsys, line):
+    """A number in ``scoring.pass_at`` is about all metrics together, so it is no line of a single metric of several."""
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row | {"reference": "Ankara is"}) + "\n" for row in ROWS))
+    metrics = f"[{{diff/match: {{as: near{line}}}}}, {{proxy/format: {{as: form}}}}]"
+    source = "{rows/jsonl: {path: rows.jsonl}}"
+    (folder / "run.yaml").write_text(f"source: {source}\nmetrics: {metrics}\nscoring: {{pass_at: 0.9}}\n")
+    (code, whole), (only_code, only) = run(capsys), run(capsys, "--only", "near")
+    assert code == only_code == 0
+    near = whole["metrics"]["near"]
+    assert near["passes"]["passed"] == 2
+    assert only["metrics"]["near"]["passes"] == near["passes"]
+    assert only["labels"]["metrics"]["passes"] == near["passes"]

@@ -111,7 +111,7 @@ class _Building:
         extractors = experiment.extractors(task)
         only = OnlyLabels(sections, self._document.only)
         metrics, judges = only.keep(self._metrics.read(source), self._metrics.judges(), experiment.criteria)
-        scoring, gate = sections.section("scoring", Scoring, Scoring()), only.gate(self._gate.read())
+        scoring, gate = only.scoring(metrics), only.gate(self._gate.read())
         budget, disabled = sections.section("budget", Budget, Budget()), sections.section("disabled", bool, False)
         sections.section("plugins", Plugins, None)
         trust = sections.section("trust", tuple[Path, ...], ())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..classes import evolve
 from ..plan.clauses import GATE_LEFT_OUT, Gate
 from ..plan.labels import file_labels
-from ..plan.sections import METRICS
+from ..plan.sections import METRICS, Scoring
 from ..values.names import nearest
 from .gate import only_label
 from .parts import Placed, SectionBuilder
@@ -57,6 +58,15 @@ class OnlyLabels:
             if (child := getattr(slot.component, "children", None)) in dropped:
                 message = f"--only {slot.label}: {slot.label} reads the verdicts of {child}; add --only {child}"
                 self._sections.fault(path, message, slot.label)
+
+    def scoring(self, metrics: Sequence[Placed]) -> Scoring:
+        """Return the section ``scoring``; without a number in ``pass_at`` if *metrics* is one of several.
+
+        The number is about the score of all metrics together. The metric that is left passes at its own line, as in a run without ``--only``.
+        """
+        scoring: Scoring = self._sections.section("scoring", Scoring, Scoring())
+        is_one_of_several = len(metrics) == 1 and METRICS in self._left_out
+        return evolve(scoring, pass_at=Scoring().pass_at) if is_one_of_several else scoring
 
     def gate(self, gate: Gate) -> Gate:
         """Return *gate*; without clauses if any of them is about a label that is not judged, or judged in part."""
