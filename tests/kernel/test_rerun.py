@@ -41,7 +41,7 @@ def changes(monkeypatch):
     """Carry out each of the *steps* instead of waiting for a change; Ctrl-C follows the last."""
     steps: list = []
 
-    def wait(before):
+    def wait(before, digests):
         if not steps:
             raise KeyboardInterrupt
         steps.pop(0)()
@@ -139,7 +139,7 @@ def test_the_file_its_includes_and_the_data_are_watched_and_outputs_are_not(fold
     )
     watched = []
 
-    def wait(before):
+    def wait(before, digests):
         watched.extend(path.name for path in before)
         raise KeyboardInterrupt
 
@@ -149,11 +149,24 @@ def test_the_file_its_includes_and_the_data_are_watched_and_outputs_are_not(fold
 
 
 def test_a_change_is_noticed_once_the_file_has_settled(folder, monkeypatch):
-    before = rerun.signature([folder / "rows.jsonl", folder / "run.yaml"])
+    files = [folder / "rows.jsonl", folder / "run.yaml"]
+    before, digests = rerun.signature(files), rerun.contents(files)
     waits = iter([lambda: write(folder, ROWS[:1]), lambda: write(folder, ROWS[:3]), lambda: None])
     monkeypatch.setattr("time.sleep", lambda seconds: next(waits)())
-    assert rerun.wait_for_change(before) == [folder / "rows.jsonl"]
+    assert rerun.wait_for_change(before, digests) == [folder / "rows.jsonl"]
     assert next(waits, None) is None
+
+
+def test_a_write_of_the_same_bytes_is_no_change(folder, monkeypatch):
+    files = [folder / "rows.jsonl", folder]
+    before, digests = rerun.signature(files), rerun.contents(files)
+    steps = iter(
+        [lambda: write(folder, ROWS), *[lambda: None] * 3, lambda: write(folder, ROWS[:2]), *[lambda: None] * 3]
+    )
+    (folder / "rows.jsonl").touch()
+    monkeypatch.setattr("time.sleep", lambda seconds: next(steps)())
+    assert rerun.wait_for_change(before, digests) == files
+    assert len((folder / "rows.jsonl").read_text().splitlines()) == 2
 
 
 @pytest.mark.parametrize("option", ["--json", "--metric-lines", "--resume"])

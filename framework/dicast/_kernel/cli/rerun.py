@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import blake2b, file_digest
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ _INTERRUPTED = 130
 
 Document = Mapping[str, Any]
 Signature = dict[Path, tuple[int, int, int] | None]
+Digests = dict[Path, bytes | None]
 RunOnce = Callable[[Callable[[Pipeline], Request], Callable[[Document], str | None]], int]
 """Function that reads and runs the pipeline, prints its summary and returns the exit code.
 
@@ -68,7 +70,7 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
 
     try:
         while True:
-            before = signature(files)
+            before, digests = signature(files), contents(files)
             try:
                 code = run_once(ask, find_next)
             except RequestError as error:  # the user corrects the file, and the watch goes on
@@ -87,10 +89,11 @@ def run_again(file: Path, request: Request, run_once: RunOnce) -> int:
             if code == _INTERRUPTED:
                 return code
             before = {path: before.get(path, state) for path, state in signature(files).items()}
+            digests = contents(before.keys() - digests.keys()) | digests
             _announce(files)
             if gate:  # its line above may have left the screen
                 click.echo(folded(gate), err=True)
-            changed = wait_for_change(before)
+            changed = wait_for_change(before, digests)
             click.echo("\n" + one_line(f"changed: {', '.join(map(path_from_here, changed))}"), err=True)
     except KeyboardInterrupt:
         return code
@@ -116,22 +119,43 @@ def _compare_command(replies: ReusedReplies, done: Document) -> str | None:
     return f"dicast compare {before} {newest}{ledger_option(done['ledger'])}"
 
 
-def wait_for_change(before: Signature) -> list[Path]:
-    """Wait until a file differs from *before*, and then until the files have settled; return the changed files."""
-    while (now := signature(before)) == before:
-        time.sleep(POLL_SECONDS)
-    settled = now
+def wait_for_change(before: Signature, digests: Digests) -> list[Path]:
+    """Wait until the content of a file differs from *digests*, and then until the files have settled; return the changed files.
+
+    A file is read only if its signature differs from *before*.
+    """
     while True:
-        time.sleep(SETTLED_SECONDS)
-        now = signature(before)
-        if now == settled:
-            return [path for path, state in now.items() if state != before.get(path)]
-        settled = now
+        while (now := signature(before)) == before:
+            time.sleep(POLL_SECONDS)
+        settled = None
+        while now != settled:
+            time.sleep(SETTLED_SECONDS)
+            settled, now = now, signature(before)
+        rewrites = [path for path, state in now.items() if state != before[path]]
+        if changed := [path for path, digest in contents(rewrites).items() if digest != digests[path]]:
+            return changed
+        before = now  # the files have the same bytes as before
 
 
 def signature(files: Iterable[Path]) -> Signature:
     """Return the time, the size and the number of each file, None for a missing file; a folder counts by the files in it."""
     return {path: _state(path) for path in files}
+
+
+def contents(files: Iterable[Path]) -> Digests:
+    """Return a digest of the names and bytes of each file, None for a missing file; a folder counts by the files in it."""
+    return {path: _digest(path) for path in files}
+
+
+def _digest(path: Path) -> bytes | None:
+    whole = blake2b()
+    try:
+        for item in sorted(_inside(path)) if path.is_dir() else [path]:
+            with item.open("rb") as file:
+                whole.update(f"{item}\0{file_digest(file, blake2b).hexdigest()}\0".encode(errors="surrogateescape"))
+    except OSError:  # it is missing, or being replaced
+        return None
+    return whole.digest()
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
