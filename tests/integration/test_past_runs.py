@@ -17,7 +17,7 @@ from dicast_ledger import Sqlite
 NIGHTLY = "name: nightly\nmetrics: [proxy/format]\n"
 EVENT = [field.name for field in attrs.fields(Event)]
 FIELDS = ["run_id", "name", "kind", "started_at", "ended_at", "state"]
-FIELDS += ["subjects", "scored", "score", "score_label", "basis", "labels", "gate", "cost", "unsettled"]
+FIELDS += ["subjects", "scored", "score", "score_label", "only_metric", "basis", "labels", "gate", "cost", "unsettled"]
 
 
 def run(shop, text, *outputs, code=0):
@@ -59,6 +59,7 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(shop, two):
         "scored": 2,
         "score": 0.5,
         "score_label": "metrics",
+        "only_metric": "proxy/format",
         "labels": {"metrics": {"mean": 0.5, "pass_rate": 0.5, "scored": 2, "failed": 0, "total": 2}},
         "basis": "proxy",
         "gate": "failed",

@@ -85,7 +85,7 @@ def test_show_says_what_a_verdict_rests_on(shop):
     shop.run(WORDS)
     lines = shop.dicast("show", "r0").out.splitlines()
     assert "proxy/format: 1.0000, passed, basis proxy" in lines
-    at = lines.index("tidy: 0.0000, failed, basis proxy")
+    at = lines.index("tidy: 0.0000, did not pass, basis proxy")
     assert "TODO" in lines[at + 1]
 
 

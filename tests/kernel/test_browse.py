@@ -69,7 +69,7 @@ def test_without_a_terminal_a_case_is_printed_whole(folder, capsys):
     assert code == 0
     assert LONG.split()[-1] in text
     assert "It is [-Ankara-]{+Bonn+}." in text
-    assert "correct: 0.6667, failed" in text
+    assert "correct: 0.6667, did not pass" in text
     assert "form: 1.0000, passed" in text
 
 
@@ -217,7 +217,7 @@ def test_the_results_of_a_long_case_are_on_the_first_screen(tmp_path, monkeypatc
     first = re.sub(r"\x1b\[[0-9;]*m", "", browser(tmp_path, lambda screen: screen.text(), height, width))
     results = first.partition("results (l: the reasons in full):\n")[2].split("\n\n")[0].splitlines()
     assert len(results) == 9
-    assert "  tidy0: 0.0000, failed: has the forbidden 'TODO'" in "\n".join(results)
+    assert "  tidy0: 0.0000, did not pass: has the forbidden 'TODO'" in "\n".join(results)
     assert results[-1] == "  + 3 more labels"
     assert all(len(line) < width for line in results)
     assert not any("proxy/format" in line for line in results), "failed labels come first"

@@ -83,9 +83,9 @@ def test_two_hundred_wrong_answers_fail_a_gate_that_is_about_them(gate, expected
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (0.6500001, "the pass rate of t is 0.65, below min_pass_rate 0.6500001"),
-        (0.7, "the pass rate of t is 0.65, below min_pass_rate 0.7"),
-        (0.6512345, "the pass rate of t is 0.65, below min_pass_rate 0.651235"),
+        (0.6500001, "the pass rate of metrics is 0.65, below min_pass_rate 0.6500001"),
+        (0.7, "the pass rate of metrics is 0.65, below min_pass_rate 0.7"),
+        (0.6512345, "the pass rate of metrics is 0.65, below min_pass_rate 0.651235"),
     ],
 )
 def test_a_value_and_its_line_have_as_many_digits_as_make_them_differ(line, reason):
@@ -472,6 +472,6 @@ def test_a_reason_about_coverage_names_the_clause_and_the_default(tmp_path, monk
         "gate:\n  - {min_coverage: 0.9, min_score: 0}\n  - min_score: 0\n"
     )
     assert dicast.run("p.yaml").gate["reasons"] == [
-        "metrics: coverage 0.5 is below min_coverage 0.9 (clause 1, p.yaml:4)",
-        "metrics: coverage 0.5 is below min_coverage 0.95 (the default of clause 2, p.yaml:5)",
+        "diff/match: coverage 0.5 is below min_coverage 0.9 (clause 1, p.yaml:4)",
+        "diff/match: coverage 0.5 is below min_coverage 0.95 (the default of clause 2, p.yaml:5)",
     ]

@@ -341,7 +341,7 @@ def test_a_mostly_blank_column_is_no_output_unless_the_user_names_it(init):
     _, document, pipeline = init(WORKSHOP, "workshop.csv", *named)
     assert ("output" in document["fields"], document["judged"]) == (
         False,
-        "against column 'right_part', which it must contain",
+        "the output must contain the text of column 'right_part'",
     )
     assert pipeline["source"]["rows/csv"]["fields"] == {"id": "ticket", "input": "complaint", "reference": "right_part"}
     blank = "question,answer\n" + "What is it?,\n" * 3 + "What now?,this\n"

@@ -271,7 +271,7 @@ def test_most_objects_decide_the_place(init):
 def test_objects_are_compared_with_objects(init):
     rows = [{"input": "q", "output": {"label": "a"}, "expected": {"label": "a"}}] * 2
     code, document, source = init(lines(*rows), "rows.jsonl", tries=True)
-    assert (code, document["judged"]) == (0, "against column 'expected', as JSON")
+    assert (code, document["judged"]) == (0, "the output against column 'expected', as JSON")
     assert document["tried"]["score"]["mean"] == 1.0
     assert source["rows/jsonl"]["fields"] == {"reference": "expected"}
 

@@ -44,7 +44,7 @@ def test_the_file_is_asked_for_and_the_short_form_is_written(init):
     code, out, err, pipeline = init(FACTS, stdin="model.gguf\n")
     assert code == 0, err
     assert "GGUF file, or installed package that has one" in err
-    assert json.loads(out)["judged"] == "against column 'expected', by a model"
+    assert json.loads(out)["judged"] == "the output against column 'expected', by a model"
     assert pipeline["define"] == {"asked": {"llamacpp/chat": {"path": "model.gguf"}}}
     judge = judge_of(pipeline)
     assert (judge["model"], judge["form"], judge["max_evidence_chars"]) == ("asked", "yes_no", 8000)

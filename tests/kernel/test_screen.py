@@ -100,10 +100,10 @@ def test_the_means_that_the_gate_compares_are_shown_where_the_table_has_pass_rat
     reasons = [] if passed else ["polite dropped"]
     clauses = gate(clause("polite", "max_drop"), passed=passed, reasons=reasons)
     lines = shown(DONE | {"labels": {"polite": figures}, "gate": clauses})
-    assert "  the gate compares means: polite 0.7500" in lines
-    assert not any("compares means" in line for line in shown(DONE | {"gate": gate(clause("polite", "min_score"))}))
+    assert "  the gate compares the mean score with the baseline's: polite 0.7500" in lines
+    assert not any("compares the mean" in line for line in shown(DONE | {"gate": gate(clause("polite", "min_score"))}))
     equal = DONE | {"labels": {"polite": label(0.5, 0.5, basis="truth")}, "gate": clauses}
-    assert not any("compares means" in line for line in shown(equal)), "the table has the same number"
+    assert not any("compares the mean" in line for line in shown(equal)), "the table has the same number"
 
 
 def test_a_failed_gate_has_its_reasons_and_no_clauses():
@@ -123,7 +123,7 @@ def test_a_single_metric_of_the_gate_has_one_row():
     figures = label(0.5, 0.6, basis="truth")
     document = {"labels": {"metrics": figures}, "metrics": {"correct": figures}}
     rows = shown(DONE | document | {"gate": gate(clause("metrics", "min_pass_rate"))})
-    assert [line.split()[0] for line in rows if " 10 of 12 " in line] == ["metrics"]
+    assert [line.split()[0] for line in rows if " 10 of 12 " in line] == ["correct"]
 
 
 def test_warnings_of_one_kind_are_one_line():
@@ -409,3 +409,29 @@ def test_in_a_suite_the_figures_of_its_table_are_left_out():
     lines = shown(done, is_in_suite=True)
     assert lines[0] == "gate: none"
     assert not any(line.startswith(("label ", "spent", "next", "details")) for line in lines)
+
+
+def test_the_only_metric_has_its_own_name_in_the_gate_the_table_and_the_lowest_scores():
+    figures = label(0.5, 0.6, basis="truth")
+    labels = {"metrics": figures, "polite": label(0.9, 0.9)}
+    worst = [{"subject_kind": "row", "subject_id": "r1", "score": 0.1}]
+    gated = gate(clause("metrics", "min_pass_rate"))
+    document = DONE | {"labels": labels, "metrics": {"correct": figures}, "gate": gated, "worst": worst}
+    text = "\n".join(shown(document))
+    assert "  correct  min_pass_rate 0.4" in text
+    assert "lowest scores of correct: 0.1000 row r1" in text
+    assert "metrics" not in text
+
+
+def test_the_coverage_of_the_gate_is_named_where_it_differs_from_the_coverage_of_all_labels():
+    least = clause("polite", "min_coverage") | {"value": 0.95}
+    document = DONE | {"labels": {"polite": label(0.5, 0.5), "short": label(0.5, 0.5)}, "gate": gate(least)}
+    text = "(coverage 83.3% by all labels; the gate reads 95.0% by polite)"
+    assert text in " ".join(" ".join(shown(document)).split())
+    assert "(coverage 83.3%)" in " ".join(shown(document | {"gate": gate(least | {"value": 10 / 12})}))
+
+
+def test_a_warning_that_was_printed_before_the_summary_is_left_out():
+    warning = {"kind": "blank_column", "message": "3 rows are blank"}
+    assert any("3 rows are blank" in line for line in shown(DONE | {"warnings": [warning]}))
+    assert not any("blank" in line for line in shown(DONE | {"warnings": [warning]}, reported={"3 rows are blank"}))

@@ -126,7 +126,7 @@
     (<${m} value=${t.ci_low} path=${e("ci_low")} form=${N} /> to <${m} value=${t.ci_high} path=${e("ci_high")} form=${N} />,${" "}
     ${t.method}, <${m} value=${t.n_audited} path=${e("n_audited")} /> audited)</p>`}function Fu({found:t,path:e}){let n=Object.entries(t.by_basis??{});if(!n.length)return null;let r=n.map(([i,s])=>({name:ln(i),count:s,kind:i}));return l`<div class="basis"><${pr} parts=${r} label="Basis of the scores" />
     <p class="small">resting ${n.map(([i,s],o)=>l`${o?", ":""}on ${ln(i)}: <${m}
-      value=${s} path=${e("by_basis",i)} />`)}</p></div>`}function Bu({run:t,at_:e}){let n=t.document.score,r=n?.passes;if(!r)return null;let i=(...s)=>e("score",...s);return l`<div class="tile">
+      value=${s} path=${e("by_basis",i)} />`)}</p></div>`}function Bu({run:t,at_:e}){let n=t.document.score,r=n?.passes;if(!r)return null;let i=(...o)=>e("score",...o),s=t.document.gate?.clauses?.some(o=>o.rule==="min_pass_rate"&&o.on===n.label&&Number(o.open??0));return l`<div class="tile">
     <h3>Pass rate</h3>
     <p class="big"><${m} value=${n.pass_rate} path=${i("pass_rate")} form=${N} /></p>
     <${At} value=${Number(n.pass_rate)} from=${r.ci_low===null?null:Number(r.ci_low)}
@@ -135,6 +135,7 @@
       ${t.pass_at[n.label]===void 0?null:l` (at <${m} value=${t.pass_at[n.label]} /> or more)`}</p>
     ${r.ci_low===null?null:l`<p class="small">95 % interval <${m} value=${r.ci_low} path=${i("passes","ci_low")} form=${N} /> to${" "}
       <${m} value=${r.ci_high} path=${i("passes","ci_high")} form=${N} /></p><p class="fine">${r.ci_method}</p>`}
+    ${s?l`<p class="small">without the open subjects, which the interval of the gate counts both ways</p>`:null}
   </div>`}function Hu({run:t,at_:e}){let n=t.document;return l`<div class="tile">
     <h3>Coverage</h3>
     <p class="big"><${m} value=${n.coverage} path=${e("coverage")} form=${N} none="none" /></p>

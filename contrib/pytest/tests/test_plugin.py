@@ -94,7 +94,7 @@ def run(folder, *arguments, autoload=False, **environment):
 def test_each_subject_is_an_item_and_so_is_the_gate(folder):
     outcomes, done = run(folder, "--dicast")
     assert outcomes == {"row:1": "passed", "row:2": "failed", "row:3": "passed", "row:4": "passed", "gate": "passed"}
-    assert "check/contains 0.0000: the output does not contain 'Ankara'" in done.stdout
+    assert "check/contains: 0.0000, below 0.5: the output does not contain 'Ankara'" in done.stdout
     assert "output: Bonn" in done.stdout
     assert done.returncode == 1
     assert "Traceback" not in done.stdout
@@ -118,7 +118,7 @@ def test_a_gate_that_does_not_pass_is_a_failing_item(folder):
     (folder / "answers.dicast.yaml").write_text(PIPELINE % 0.9)
     outcomes, done = run(folder, "--dicast")
     assert outcomes["gate"] == "failed"
-    assert "gate failed (exit code 1)\n  the mean of metrics is 0.75, below min_score 0.9" in done.stdout
+    assert "gate failed (exit code 1)\n  the mean of check/contains is 0.75, below min_score 0.9" in done.stdout
 
 
 def test_without_the_option_nothing_is_collected(folder):

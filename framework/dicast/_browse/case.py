@@ -45,7 +45,7 @@ _HIDDEN = {RATIONALE, SCOPE, "rationale_hash"}
 """Signals without a line; ``--json`` has them."""
 _OF_METRICS = {"metrics", "raw", "rollouts"}
 """Signals of a combined verdict with the values of its metrics."""
-_STATES = {True: "passed", False: "failed", None: "open"}
+_STATES = {True: "passed", False: "did not pass", None: "open"}
 
 
 @frozen

@@ -141,7 +141,7 @@ def _paired(guesses: Guesses, model: Model | None) -> _Judged:
 
 def _compared(output: Column | None, reference: Column, model: Model | None) -> _Judged:
     """Return the comparison of the output with the reference that fits the values of *reference*."""
-    against = f"against column {_quoted(reference.name)}"
+    against = f"the output against column {_quoted(reference.name)}"
     seen = f"{_quoted(reference.name)} has {{}} (about {reference.length:.0f} characters)"
     longer = output is None or output.length >= max(_LONGER * reference.length, reference.length + 10)
     if reference.numeric and (output is None or output.numeric):
@@ -161,7 +161,11 @@ def _compared(output: Column | None, reference: Column, model: Model | None) -> 
             f"{seen.format('short texts')}{', the outputs are longer' if output else ''}: an output is right if it contains its reference, in upper or lower case."
         ]
         value = "{{ reference }}"
-        return _Judged([{"check/icontains": {"value": value}}], f"{against}, which it must contain", about)
+        return _Judged(
+            [{"check/icontains": {"value": value}}],
+            f"the output must contain the text of column {_quoted(reference.name)}",
+            about,
+        )
     if reference.length < LONG and not longer:
         about = [
             f"{seen.format('labels' if reference.labels else 'short texts')}: an output is right if its words equal the reference's; white space is ignored.",

@@ -20,6 +20,7 @@ from .._kernel.run.suite import load_experiments
 from .._kernel.timing.event_loop import in_loop
 from .._kernel.values.errors import RequestError
 from ..toolkit.printable import one_line
+from ..toolkit.terminal import print_wrapped
 from .draft import Draft, Wishes, drafted
 from .guesses import FIELDS, given_fields
 from .local import LOCAL, local_model
@@ -115,7 +116,7 @@ def _finish(draft: Draft, out: Path, *, tries: bool, as_json: bool) -> None:
     files: Sequence[str] = draft.document.get("files") or [str(path) for path in draft.files]
     why, tried = draft.untried if tries else "--no-try", None
     if not as_json:
-        click.echo("\n".join([*draft.says, f"Wrote {' and '.join(files)}."]))
+        print_wrapped("\n".join([*draft.says, f"Wrote {' and '.join(files)}."]))
     if why is None:
         try:
             tried = _tried(out, as_json=as_json)
@@ -133,7 +134,7 @@ def _finish(draft: Draft, out: Path, *, tries: bool, as_json: bool) -> None:
         print_json({**draft.document, **document})
         return
     if why is not None:
-        click.echo(f"Tried no rows: {why}.")
+        print_wrapped(f"Tried no rows: {why}.")
     click.echo("\nNext:\n" + "\n".join(f"  {command}" for command in following))
 
 

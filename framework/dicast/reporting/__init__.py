@@ -23,11 +23,11 @@ from .._kernel.report.failure_words import (
     may_pass_again,
 )
 from .._kernel.report.gate_words import gate_reasons, unanswered_labels
-from .._kernel.report.label_order import named_labels, only_metric, ordered_labels
+from .._kernel.report.label_order import named_labels, ordered_labels
 from .._kernel.report.not_started import not_started
 from .._kernel.report.older import current_document
 from .._kernel.values import ALL_METRICS, ContentDigests
-from .._kernel.values.passes import PassRule
+from .._kernel.values.passes import PassRule, only_metric, shown_label
 from .._kernel.values.payloads import metric_values, value_of
 from .._kernel.values.stop_reasons import output_ending
 from .criteria import criteria
@@ -94,6 +94,7 @@ __all__ = [
     "run_answer",
     "run_markdown",
     "share",
+    "shown_label",
     "table",
     "unanswered_labels",
     "value_of",

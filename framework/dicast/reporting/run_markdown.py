@@ -9,8 +9,9 @@ import orjson
 
 from .._kernel.report.caps import cap_lines
 from .._kernel.report.failure_words import failures_text, open_text
-from .._kernel.report.label_order import named_labels, only_metric
+from .._kernel.report.label_order import named_labels
 from .._kernel.values import ALL_METRICS, BASES
+from .._kernel.values.passes import shown_label
 from ..toolkit.comparison_text import comparison_lines
 from ..toolkit.media import without_content
 from ..toolkit.terminal import plain_lines
@@ -125,7 +126,7 @@ def _interval(figures: Document) -> str:
 
 def _shown_name(done: Document, label: str | None) -> str:
     """Return the name of *label* in the tables; `-` without a label."""
-    return (label == ALL_METRICS and only_metric(done)) or label or "-"
+    return "-" if label is None else shown_label(done, label)
 
 
 def _clause(clause: Document, name: str) -> tuple[str, ...]:

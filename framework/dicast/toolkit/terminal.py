@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _GOOD, _BAD, _OPEN = "green", "bold red", "bold yellow"
 _WORDS: Mapping[str, str] = {
     **dict.fromkeys(("passed", "ok", "better"), _GOOD),
-    **dict.fromkeys(("failed", "broken", "duplicate", "worse", "dead"), _BAD),
+    **dict.fromkeys(("failed", "did not pass", "broken", "duplicate", "worse", "dead"), _BAD),
     **dict.fromkeys(("undecided", "blocked", "cannot tell", "stopped", "running", "open"), _OPEN),
 }
 """Words with a color if they are a whole cell, or the result in a line."""
@@ -37,7 +37,7 @@ _IN_LINES = (
     (r"(?<=, )[\d,]+ failed(?=,|$)", _BAD),
     (r"^(?:(?:  )?NOT COMPARABLE|BROKEN|failed(?=: \d)|sink .* LOST [\d,]+)", _BAD),
     (r"^(?:warning|stopped)(?=:)", _OPEN),
-    (r"^\S+: (?:[\d.]+(?: raw| \(raw \S+\))?|no value), (?P<word>passed|failed|open)(?=,)", None),
+    (r"^\S+: (?:[\d.]+(?: raw| \(raw \S+\))?|no value), (?P<word>passed|did not pass|open)(?=,)", None),
     (r"\[-[^\]]*-\]", "red"),
     (r"\{\+[^}]*\+\}", "green"),
 )
@@ -105,6 +105,13 @@ def print_lines(parts: Iterable[Part]) -> None:
         click.echo(drawn(parts, width_of(stream.stream)), file=stream.stream, nl=False, color=True)
 
 
+def print_wrapped(text: str, *, err: bool = False) -> None:
+    """Print the lines of *text* to standard output or, with *err*, to standard error: wrapped at blanks on a terminal, otherwise unchanged."""
+    stream = terminal(sys.stderr if err else sys.stdout)
+    width = 0 if stream is None else width_of(stream.stream)
+    click.echo("\n".join(folded(line, width) if width else line for line in text.split("\n")), err=err)
+
+
 def plain_lines(parts: Iterable[Part]) -> str:
     """Return *parts* as lines."""
     return "\n".join(line for part in parts for line in _lines_of(part))
@@ -118,12 +125,12 @@ def _lines_of(part: Part) -> Iterable[str]:
     return part.lines() if isinstance(part, TextTable) else part.lines
 
 
-def folded(line: str) -> str:
-    """Return *line* wrapped at :data:`WIDTH`, with further lines indented."""
+def folded(line: str, width: int = WIDTH) -> str:
+    """Return *line* wrapped at *width* columns, with further lines indented."""
     margin = " " * (len(line) - len(line.lstrip()) + 2)
     if column_count(line) == len(line):  # no wide characters
-        return fill(line, WIDTH, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(wrap_columns(line, WIDTH, margin))
+        return fill(line, width, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(wrap_columns(line, width, margin))
 
 
 def wrap_columns(line: str, width: int, margin: str = "") -> list[str]:

@@ -99,7 +99,7 @@ def test_a_process_of_its_own_ends_with_the_exit_code_of_the_run(folder):
 
 def test_elsewhere_it_prints_what_dicast_run_prints(folder):
     output = ci(folder, "fails.yaml").stdout
-    assert output.startswith("gate: failed: the mean of metrics is 0.5, below min_score 0.9\nanswers  run ")
+    assert output.startswith("gate: failed: the mean of check/contains is 0.5, below min_score 0.9\nanswers  run ")
     assert not any(line.lstrip().startswith("::") for line in output.splitlines())
     assert not (folder / "dicast-junit.xml").exists()
 

@@ -181,7 +181,7 @@ def test_a_baseline_that_cannot_be_compared_is_named_with_the_reason(folder):
     judge("main.yaml", "--set", "metrics=[check/contains: {as: city, value: Bonn}]")
     code, text = comment(folder, "new.yaml")
     assert code == 0
-    assert "`metrics is not compared with main (run " in text
+    assert "`city is not compared with main (run " in text
     assert "metrics[city]" in text
     judging = "dicast run new.yaml --set gate=null; dicast baseline save bridge answers --file bridge.json"
     assert f"\n(cd ../main; {judging})\ncp ../main/bridge.json ./\n" in text

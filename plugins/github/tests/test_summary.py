@@ -102,7 +102,7 @@ def test_what_did_not_pass_is_annotated_at_its_section(github, capsys):
         ("warning", "evals/a.yaml", "4"),
         ("warning", "evals/a.yaml", "4"),
     ]
-    assert commands[0][2].startswith("gate failed: the mean of metrics is 0")
+    assert commands[0][2].startswith("gate failed: the mean of check/contains is 0")
     assert commands[1][2].startswith("row 1, check/contains: 0.0000, below 0.5: the output ")
 
 

@@ -195,8 +195,8 @@ def test_the_basis_of_the_gates_label_is_the_documents(tmp_path):
     ("gate", "result"),
     [
         ("gate: {min_score: 0.1}", []),
-        ("gate: {min_score: 0.9}", [("failure", "gate", "the mean of metrics is 0.5, below min_score 0.9")]),
-        ("gate: {min_score: 0.5, bound: interval}", [("error", "undecided", "the mean of metrics")]),
+        ("gate: {min_score: 0.9}", [("failure", "gate", "the mean of cheap is 0.5, below min_score 0.9")]),
+        ("gate: {min_score: 0.5, bound: interval}", [("error", "undecided", "the mean of cheap")]),
         ("gate: {baseline: last, max_drop: 0.1}", [("skipped", None, "older run")]),
     ],
 )

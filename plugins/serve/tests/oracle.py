@@ -549,6 +549,7 @@ def runs(rows):
                 "unsettled": unsettled_cost(rows, start["run_id"], done),
                 "score": score.get("mean"),
                 "score_label": score.get("label"),
+                "only_metric": _only_metric(done),
                 "basis": max(bases, key=BASES.index, default=None),
                 "labels": {
                     label: {name: figures.get(name) for name in OF_A_LABEL} for label, figures in _labels(done).items()
@@ -558,6 +559,17 @@ def runs(rows):
             }
         )
     return documents
+
+
+def _only_metric(done):
+    """Return the only metric, if all metrics together have its mean and its passes."""
+    whole, metrics = _labels(done).get("metrics"), done.get("metrics") or {}
+    names = [
+        name
+        for name, own in metrics.items()
+        if whole and all(own.get(key) == whole.get(key) for key in ("mean", "passes"))
+    ]
+    return names[0] if len(metrics) == len(names) == 1 else None
 
 
 UNITS = ("usd", "msat")

@@ -232,7 +232,7 @@ def test_a_missing_file_is_refused_once_with_its_path_and_the_command_that_write
 def test_without_an_older_run_there_is_nothing_to_compare_with(folder):
     run = judge(36, gate={"baseline": "last"})
     assert (clause_of(run)["passed"], run.exit_code) == (None, 0)
-    assert run.gate["reasons"] == ["metrics: there is no older run to compare with as 'last'"]
+    assert run.gate["reasons"] == ["good: there is no older run to compare with as 'last'"]
     assert clause_of(judge(20, gate={"baseline": "last"}))["passed"] is False
 
 

@@ -6,7 +6,7 @@ import { address, useAnswer } from "./api.js";
 import { Agreement } from "./agreement.js";
 import { Costs } from "./costs.js";
 import { Days } from "./days.js";
-import { Answer, Gate, Line, Tile, TOOL, when } from "./parts.js";
+import { Answer, Gate, Line, nameOf, Tile, TOOL, when } from "./parts.js";
 import { Progress } from "./progress.js";
 import { alter, ofRun, place } from "./router.js";
 import { Trend } from "./trend.js";
@@ -99,7 +99,7 @@ function LastRun({ runs, tick }) {
   const own = run && (run.labels[label] ? label : run.labels[run.gate_label] ? run.gate_label : null);
   return html`<${Tile} title="Last run" id="last" more=${html`<a href=${place(["runs"])}>all runs</a>`}><${Answer} answer=${runs}>${() => run === undefined
     ? html`<p class="empty">No run yet.</p>`
-    : html`<p class="head"><span class="verdict"><${Gate} run=${run} /></span>${own === null ? null : html` <span class="big"><${Figure} value=${run.labels[own].mean} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].mean`)} form=${score} /></span> <span class="soft" dir="auto">${own}</span>
+    : html`<p class="head"><span class="verdict"><${Gate} run=${run} /></span>${own === null ? null : html` <span class="big"><${Figure} value=${run.labels[own].mean} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].mean`)} form=${score} /></span> <span class="soft" dir="auto">${nameOf(run, own)}</span>
         <span class="soft">pass rate <${Figure} value=${run.labels[own].pass_rate} path=${runs.at(`data[${place_}].labels[${JSON.stringify(own)}].pass_rate`)} form=${score} /></span>`}</p>
       <p><a href=${ofRun(run.run_id)} dir="auto">${run.name}</a> <span class="soft">${when(run.started_at)} UTC${run.subjects === null ? null : html`, <${Scored} run=${run} own=${own} at=${(path) => runs.at(`data[${place_}].${path}`)} />`}</span></p>
       <${Trend} name=${run.name} label=${label} onLabel=${setLabel} own=${run.run_id} tick=${tick} word="figures and trend of" />

@@ -13,12 +13,15 @@ export const clock = (time) => (time ? time.slice(11, 19) : "");
 /** Runs that a command started for a purpose of its own: labels of people, the questions of `dicast doctor`. */
 export const TOOL = "tool";
 
+/** The name of a label for a reader: all metrics together have the name of the only metric of a file. */
+export const nameOf = (run, label) => (label === "metrics" && run.only_metric ? run.only_metric : label);
+
 /** The score of a listed run; of a run whose file has several labels, the mean of each, the gate's label first and in bold. A label opens its trend. */
 export function RunScore({ run, at }) {
   const isFirst = (label) => label === (run.gate_label ?? run.score_label);
   const labels = Object.entries(run.labels ?? {}).sort(([one], [other]) => isFirst(other) - isFirst(one));
   if (labels.length < 2) return html`<${Figure} value=${run.score} path=${at("score")} form=${score} />`;
-  return html`<span class="by-label">${labels.map(([label, one]) => html`<span class=${isFirst(label) ? "strong" : ""}><a href=${ofRun(run.run_id, { label })} dir="auto">${label}</a> <${Figure} value=${one.mean} path=${at(`labels[${JSON.stringify(label)}].mean`)} form=${score} /></span> `)}</span>`;
+  return html`<span class="by-label">${labels.map(([label, one]) => html`<span class=${isFirst(label) ? "strong" : ""}><a href=${ofRun(run.run_id, { label })} dir="auto">${nameOf(run, label)}</a> <${Figure} value=${one.mean} path=${at(`labels[${JSON.stringify(label)}].mean`)} form=${score} /></span> `)}</span>`;
 }
 
 const STATES = { running: ["open", "running"], waiting: ["open", "waits for a batch"], stopped: ["none", "stopped"], dead: ["none", "dead"] };

@@ -122,6 +122,7 @@ function PassTile({ run, at_ }) {
   const passes = found?.passes;
   if (!passes) return null;
   const path = (...keys) => at_("score", ...keys);
+  const open = run.document.gate?.clauses?.some((clause) => clause.rule === "min_pass_rate" && clause.on === found.label && Number(clause.open ?? 0));
   return html`<div class="tile">
     <h3>Pass rate</h3>
     <p class="big"><${Figure} value=${found.pass_rate} path=${path("pass_rate")} form=${score} /></p>
@@ -131,6 +132,7 @@ function PassTile({ run, at_ }) {
       ${run.pass_at[found.label] === undefined ? null : html` (at <${Figure} value=${run.pass_at[found.label]} /> or more)`}</p>
     ${passes.ci_low === null ? null : html`<p class="small">95 % interval <${Figure} value=${passes.ci_low} path=${path("passes", "ci_low")} form=${score} /> to${" "}
       <${Figure} value=${passes.ci_high} path=${path("passes", "ci_high")} form=${score} /></p><p class="fine">${passes.ci_method}</p>`}
+    ${open ? html`<p class="small">without the open subjects, which the interval of the gate counts both ways</p>` : null}
   </div>`;
 }
 

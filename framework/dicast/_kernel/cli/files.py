@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from ...toolkit.printable import one_line
+from ...toolkit.terminal import print_wrapped
 from ..contract.registry import Registry
 from ..pipeline.schema import json_schema
 from ..plan.sections import Pipeline
@@ -41,7 +42,7 @@ def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) ->
             if click.get_current_context().find_root().obj:  # --traceback
                 traceback.print_exception(error)
             if not as_json:
-                click.echo(problems_text(error), err=True)
+                print_wrapped(problems_text(error), err=True)
             continue
         for name, labels in _placement(pipelines).items():
             placement.setdefault(name, {}).update(labels)
@@ -64,7 +65,7 @@ def check(files: tuple[Path, ...], overrides: tuple[str, ...], as_json: bool) ->
 def _print_ok(file: Path, placement: Mapping[str, Mapping[str, str]], unread: Iterable[str]) -> None:
     click.echo(one_line(f"{file}: ok"))
     for reason in unread:
-        click.echo(one_line(reason))
+        print_wrapped(one_line(reason))
     for label, reason in placement.get("main_process", {}).items():
         click.echo(one_line(f"{label} runs in the main process: {reason}"))
 
@@ -93,5 +94,5 @@ def schema(as_json: bool) -> None:
     """Print the JSON Schema of the pipeline file for editors, with the options of the installed plugins. --json changes nothing."""
     document, broken = json_schema(Registry())
     for name, error in broken.items():
-        click.echo(one_line(f"left out plugin {name!r}: {error}"), err=True)
+        print_wrapped(one_line(f"left out plugin {name!r}: {error}"), err=True)
     print_json(document)

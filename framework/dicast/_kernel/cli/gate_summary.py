@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..plan.clauses import GATE_LEFT_OUT
 from ..report.document import exit_note, is_refused
 from ..report.failure_words import open_text
 from ..report.gate_words import gate_reasons, unanswered_labels
+from ..values.passes import shown_label
 
 Document = Mapping[str, Any]
 
@@ -28,8 +30,8 @@ def gate_parts(done: Document) -> Iterator[str | Drawing]:
     yield gate_head(done) + (": " if reasons else "") + "; ".join(reasons)
     clauses = gate.get("clauses", ())  # documents of older versions have none
     if any(clause["rule"] != "min_coverage" for clause in clauses):
-        rows = [_clause_row(clause) for clause in clauses]
-        lines = clause_lines(clauses)
+        rows = [_clause_row(done, clause) for clause in clauses]
+        lines = clause_lines(done, clauses)
         heads = ("  on", "clause", "value", "interval", "answer")
         table = TextTable(heads, [(f"  {on}", *cells) for on, *cells in rows], right=("value",))
         yield Drawing(table, lines)
@@ -54,9 +56,22 @@ def missing_gate(done: Document) -> str:
     return next((warning["message"] for warning in warnings if warning["kind"] == GATE_LEFT_OUT), "gate: none")
 
 
-def clause_lines(clauses: Sequence[Document]) -> list[str]:
-    """Return a line for each of *clauses*, with the label, the rule, the value and its interval."""
-    rows = [_clause_row(clause) for clause in clauses]
+def gate_coverage(done: Document) -> str:
+    """Return the coverage of each label that the gate compares with ``min_coverage``, after a comma, if it differs from the coverage of all labels together."""
+    clauses = [
+        clause
+        for clause in (done["gate"] or {}).get("clauses", ())  # documents of older versions have none
+        if clause["rule"] == "min_coverage" and clause["on"] is not None and clause["value"] is not None
+    ]
+    shares = {shown_label(done, clause["on"]): clause["value"] for clause in clauses}
+    if all(math.isclose(value, done["coverage"]) for value in shares.values()):
+        return ""
+    return " by all labels; the gate reads " + ", ".join(f"{value:.1%} by {label}" for label, value in shares.items())
+
+
+def clause_lines(done: Document, clauses: Sequence[Document]) -> list[str]:
+    """Return a line for each of *clauses* of the document *done*, with the label, the rule, the value and its interval."""
+    rows = [_clause_row(done, clause) for clause in clauses]
     width = max((len(on) for on, *_ in rows), default=0)
     lines = []
     for on, rule, value, interval, answer in rows:
@@ -70,7 +85,7 @@ def gate_answer(gate: Document) -> str:
     return {True: "passed", False: "failed"}.get(gate["passed"], "undecided")
 
 
-def _clause_row(clause: Document) -> tuple[str, str, str, str, str]:
+def _clause_row(done: Document, clause: Document) -> tuple[str, str, str, str, str]:
     sign = "+" if clause["rule"] in _DIFFERENCES else ""
     value, line = (
         f"{number:{style}.4g}" if isinstance(number, float) else number
@@ -80,4 +95,5 @@ def _clause_row(clause: Document) -> tuple[str, str, str, str, str]:
     interval += open_text(clause) if interval else ""
     if value is None and sign and clause["passed"]:
         value = "this run is the baseline"
-    return clause["on"] or "", f"{clause['rule']} {line}", str(value or "-"), interval, gate_answer(clause)
+    on = "" if clause["on"] is None else shown_label(done, clause["on"])
+    return on, f"{clause['rule']} {line}", str(value or "-"), interval, gate_answer(clause)

@@ -10,6 +10,7 @@ from ...toolkit.terminal import Drawing
 from ...toolkit.text_table import WIDTH, TextTable
 from ..classes import frozen
 from ..report.label_order import ordered_labels
+from ..values.passes import shown_label
 
 Document = Mapping[str, Any]
 
@@ -48,15 +49,17 @@ class LabelRow:
 
 
 def label_rows(done: Document) -> list[LabelRow]:
-    """Return a row for each label and single metric of the document *done*, in the order of :func:`ordered_labels`."""
+    """Return a row for each label and single metric of the document *done*, in the order of :func:`ordered_labels`; the only metric has its own name."""
     rules = _rules(done)
-    return [_row(label, figures, rules.get(label, {})) for label, figures in ordered_labels(done).items()]
+    return [
+        _row(shown_label(done, label), figures, rules.get(label, {})) for label, figures in ordered_labels(done).items()
+    ]
 
 
 def label_row(done: Document, label: str) -> LabelRow | None:
     """Return the row of *label* in the document *done*, also of a label that :func:`label_rows` leaves out because another is equal."""
     figures = {**done.get("recorded", {}), **done["metrics"], **done["labels"]}.get(label)
-    return None if figures is None else _row(label, figures, _rules(done).get(label, {}))
+    return None if figures is None else _row(shown_label(done, label), figures, _rules(done).get(label, {}))
 
 
 def _rules(done: Document) -> dict[str, dict[str, Document]]:

@@ -109,9 +109,10 @@ def chosen_run(ledger: Ledger, name: str) -> str:
     :raises ConfigError: if the ledger has no such run, or several.
     """
     from ...toolkit.printable import one_line
+    from ...toolkit.terminal import print_wrapped
     from ..resume.named_runs import limited_run_text, named_run  # imported late: most commands read no run
 
     run_id = named_run(ledger, name)
     if (note := limited_run_text(ledger, name, run_id)) is not None:
-        click.echo(one_line(f"note: {note}"), err=True)
+        print_wrapped(one_line(f"note: {note}"), err=True)
     return run_id

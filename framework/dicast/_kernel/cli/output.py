@@ -14,6 +14,7 @@ import click
 import orjson
 
 from ...toolkit.printable import one_line, short_name
+from ...toolkit.terminal import print_wrapped
 from ..values.errors import DicastError, RequestError
 
 _ADVICE = {
@@ -72,7 +73,7 @@ def print_error(error: BaseException, code: int, *, as_json: bool) -> None:
     if as_json:
         print_json({"error": {"kind": _kind(error, code), "message": message, "errors": problems_json(error)}})
     else:
-        click.echo(message, err=True)
+        print_wrapped(message, err=True)
 
 
 def problems_text(error: RequestError) -> str:

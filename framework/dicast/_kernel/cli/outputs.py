@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...toolkit.printable import one_line
+from ...toolkit.terminal import print_wrapped
 from ..values.errors import ConfigError, Problem
 from .output import document_bytes
 
@@ -103,11 +104,11 @@ class Outputs(AbstractContextManager["Outputs"]):
                     file.write(document_bytes(document) + b"\n")
                     file.commit()
             except OSError as error:
-                click.echo(f"--out {path}: {error.strerror or error}; the run is in the ledger", err=True)
+                print_wrapped(f"--out {path}: {error.strerror or error}; the run is in the ledger", err=True)
                 code = _LOST if code in (0, 1, 3) else code
         for path in dict.fromkeys(self._named):
             if notes := _column_notes(path):
-                click.echo(one_line(f"--out {path}: {'; '.join(notes)}"), err=True)
+                print_wrapped(one_line(f"--out {path}: {'; '.join(notes)}"), err=True)
         return code
 
 

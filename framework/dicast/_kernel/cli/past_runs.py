@@ -24,7 +24,8 @@ from ..report.batches import waiting_batches
 from ..report.older import current_document
 from ..resume.named_runs import run_kind, started_runs
 from ..resume.spending import Spending, decimals, reserved_costs, run_spending
-from ..values import BASES, Cost, Event, Query
+from ..values import ALL_METRICS, BASES, Cost, Event, Query
+from ..values.passes import only_metric
 from ..values.score import UNITS
 from .gate_summary import gate_answer
 from .options import as_json, ledger_path
@@ -110,6 +111,7 @@ def _listed(start: Event, end: Event | None, *, is_held: bool, reserved: Sequenc
         "scored": document.get("scored"),
         "score": score.get("mean"),
         "score_label": score.get("label"),
+        "only_metric": only_metric(document) if labels and document.get("metrics") else None,
         "basis": _basis(score),
         "labels": {label: {name: figures.get(name) for name in _LABEL_FIGURES} for label, figures in labels.items()},
         "gate": None if not document or document["gate"] is None else gate_answer(document["gate"]),
@@ -169,8 +171,9 @@ def _rows(run: Listed, year: str) -> Iterator[tuple[str | None, ...]]:
     )
     labels = run["labels"] if len(run["labels"]) > 1 else {}
     for label, figures in labels.items():
+        name = run["only_metric"] if label == ALL_METRICS and run["only_metric"] else label
         mean = None if figures["mean"] is None else decimal_text(figures["mean"], 3)
-        yield ("", "", f"  {label}", "", "", f"{_count(figures['scored'])}/{_count(figures['total'])}", mean, "", "")
+        yield ("", "", f"  {name}", "", "", f"{_count(figures['scored'])}/{_count(figures['total'])}", mean, "", "")
 
 
 def _moment(time: str, year: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Self
 
 from ...toolkit.printable import one_line
-from ...toolkit.terminal import canvas_of, terminal, text_of, width_of
+from ...toolkit.terminal import canvas_of, print_wrapped, terminal, text_of, width_of
 from ..classes import define
 from ..report.fold import Report
 
@@ -77,7 +77,8 @@ class Progress:
         self._clock, self._pace = clock, Pace()
         self._next = clock() + EVERY_SECONDS
         self._batches: dict[str, str] = {}
-        self._noticed: set[str] = set()
+        self.notices: set[str] = set()
+        """The notices that were printed."""
 
     def __enter__(self) -> Self:
         return self
@@ -89,8 +90,8 @@ class Progress:
     def update(self, report: Report) -> None:
         """Show the progress of *report*; print its new notices."""
         for notice in dict.fromkeys(report.notices):
-            if notice not in self._noticed:
-                self._noticed.add(notice)
+            if notice not in self.notices:
+                self.notices.add(notice)
                 self._notify(f"warning: {notice}")
         if self._stream is None:
             for line in self._batch_lines(report):
@@ -106,7 +107,7 @@ class Progress:
     def _notify(self, text: str) -> None:
         if self._stream is not None:
             self._stream.clear()
-        print(one_line(text), file=sys.stderr, flush=True)
+        print_wrapped(one_line(text), err=True)
 
     def _batch_lines(self, report: Report) -> Iterator[str]:
         waiting = {

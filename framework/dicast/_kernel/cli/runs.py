@@ -326,7 +326,7 @@ def run_and_print(
         if full:
             print_lines([*run_parts(outcome.document, command), *([] if next_ is None else [f"next: {next_}"])])
         else:
-            print_lines(screen_parts(outcome.document, command, next_command=next_))
+            print_lines(screen_parts(outcome.document, command, next_command=next_, reported=progress.notices))
     return outcome.exit_code if outputs is None else outputs.write(outcome.document, outcome.exit_code)
 
 

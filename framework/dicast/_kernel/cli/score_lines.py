@@ -7,6 +7,7 @@ from typing import Any
 
 from ...toolkit.printable import one_line
 from ..values import BASES
+from ..values.passes import shown_label
 
 Document = Mapping[str, Any]
 
@@ -25,7 +26,7 @@ def score_lines(done: Document) -> Iterator[str]:
     if score is None:
         yield f"score: none, as there are {len(done['labels'])} labels; choose one with gate: {{on: LABEL}}"
     elif score["mean"] is not None:
-        of = f" of {one_line(score['label'])}" if len(done["labels"]) > 1 else ""
+        of = f" of {one_line(shown_label(done, score['label']))}" if len(done["labels"]) > 1 else ""
         scale = " (raw scale)" if score.get("scale") == "raw" else ""
         yield f"score: mean {score['mean']:.4f}{of}{scale}, {_aggregate(score)}{_scored_share(done, score)}"
         if score["ci_low"] is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from textwrap import wrap
 from typing import Any
@@ -19,6 +19,7 @@ from ..report.caps import cap_lines, raise_caps_text, reached_caps
 from ..report.failure_words import failure_numbers, failure_origin, failure_text, failures_text, may_pass_again
 from ..report.gate_words import gate_reasons
 from ..resume.open_runs import RunCommand
+from ..values.passes import shown_label
 from .findings import aggregates, baseline_lines, sentences
 from .gate_summary import clause_lines, gate_head
 from .label_rows import label_rows, labels_table
@@ -136,6 +137,7 @@ def screen_parts(
     is_in_suite: bool = False,
     resumes: bool = True,
     next_command: str | None = None,
+    reported: Collection[str] = (),
 ) -> Iterator[Part]:
     """Yield the summary of a run's document in at most *rows* rows of 80 columns, unless the lines that are always shown need more.
 
@@ -143,11 +145,12 @@ def screen_parts(
     :param is_in_suite: leave out the figures that the table of a suite has.
     :param resumes: False leaves out the next commands, which the suite has for all its runs.
     :param next_command: the next command of a run that did not stop, in place of a look at a failure or at the lowest score.
+    :param reported: the messages of warnings that the command has printed before the summary, which leaves them out.
     """
     if done.get("disabled") or done["run_id"] is None:
         yield from run_parts(done, command)
         return
-    gate, failures, findings, notes = _gate(done), _failures(done), _findings(done), _notes(done)
+    gate, failures, findings, notes = _gate(done), _failures(done), _findings(done), _notes(done, reported)
     labels, comparison = _Section() if is_in_suite else _labels(done), _comparison(done)
     worst = _Section((), [*_lowest_lines(done)], "line: the lowest scores")
     spent = _spent(done, is_in_suite=is_in_suite)
@@ -229,7 +232,7 @@ def _gate(done: Document) -> _Section:
         items = [*(f"  {reason}" for reason in reasons[1:]), *means]
         return _Section([f"{head}: {reasons[0]}"], items, "reason", has_first_item=True)
     clauses = [clause for clause in (gate or {}).get("clauses", ()) if clause["rule"] != "min_coverage"]
-    decided = clause_lines([clause for clause in clauses if clause["passed"] is not None])
+    decided = clause_lines(done, [clause for clause in clauses if clause["passed"] is not None])
     open_reasons = [f"  undecided: {reason}" for reason in reasons]
     return _Section([head], [*open_reasons, *decided, *means], "clause")
 
@@ -244,14 +247,14 @@ def _compared_means(done: Document) -> Iterator[str]:
     )
     figures = {**done["metrics"], **done["labels"]}
     means = [
-        f"{short_name(label, 24)} {figures[label]['mean']:.4f}"
-        for label in compared
-        if label in rows
-        and rows[label].figure == "pass rate"
+        f"{short_name(name, 24)} {figures[label]['mean']:.4f}"
+        for label, name in ((label, shown_label(done, label)) for label in compared)
+        if name in rows
+        and rows[name].figure == "pass rate"
         and figures.get(label, {}).get("mean") not in (None, figures.get(label, {}).get("pass_rate"))
     ]
     if means:
-        yield f"  the gate compares means: {', '.join(means)}"
+        yield f"  the gate compares the mean score with the baseline's: {', '.join(means)}"
 
 
 def _title(done: Document) -> _Section:
@@ -278,7 +281,7 @@ def _lowest_lines(done: Document) -> Iterator[str]:
     ]
     if subjects:
         label = lowest_label(done)
-        name = f" of {short_name(label, 24)}" if label and len(label_rows(done)) > 1 else ""
+        name = f" of {short_name(shown_label(done, label), 24)}" if label and len(label_rows(done)) > 1 else ""
         yield f"lowest scores{name}: {', '.join(subjects)}"
 
 
@@ -292,12 +295,12 @@ def _failures(done: Document) -> _Section:
     counts = failures_text(done) or "none counted"
     counted = [(kind, origin) for kind, origin, _ in numbers]
     listed = [key for key in dict.fromkeys((*counted, *examples)) if key in examples]
-    items = [f"  {failure_text(examples[key])}: {_example(examples[key])}" for key in listed]
+    items = [f"  {failure_text(examples[key])}: {_example(done, examples[key])}" for key in listed]
     return _Section([f"failed: {counts}"], items, "example", 1)
 
 
-def _example(failure: Document) -> str:
-    label = "" if "origin" in failure else f", {failure['judge']}"
+def _example(done: Document, failure: Document) -> str:
+    label = "" if "origin" in failure else f", {shown_label(done, failure['judge'])}"
     return f"{failure['subject_kind']} {short_name(failure['subject_id'], 24)}{label}: {failure['error_message']}"
 
 
@@ -320,12 +323,18 @@ def _findings(done: Document) -> _Section:
     return _Section((), lines, "finding", len(broken))
 
 
-def _notes(done: Document) -> _Section:
+def _notes(done: Document, reported: Collection[str]) -> _Section:
     """Return the notes that cast doubt on a figure or explain a cost."""
     warnings = done.get("warnings", ())  # documents of older versions have none
     lines = [*read_lines(done), *shard_lines(done)]
     lines += _warning_lines(
-        [warning for warning in warnings if warning["kind"] not in SHOWN_ELSEWHERE and not warning.get("accepts_all")]
+        [
+            warning
+            for warning in warnings
+            if warning["kind"] not in SHOWN_ELSEWHERE
+            and not warning.get("accepts_all")
+            and warning["message"] not in reported
+        ]
     )
     lines += cap_lines(done)
     for label, judge in done["judges"].items():

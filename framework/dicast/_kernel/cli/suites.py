@@ -15,6 +15,7 @@ from ..pipeline.ledger_path import ledger_option
 from ..report.label_order import ordered_labels
 from ..run.suite import Suite
 from ..values import ALL_METRICS
+from ..values.passes import shown_label
 from .label_rows import label_row
 from .output import problems_json, problems_text
 from .screen import ROWS, retry_lines, screen_parts
@@ -132,9 +133,13 @@ def _columns(documents: Mapping[str, Mapping[str, Any]]) -> list[_Column]:
     """
     values: dict[tuple[str, str], dict[str, float | None]] = {}
     for label in _labels(documents):
+        names = {shown_label(done, label) for done in documents.values() if label in done.get("labels", {})}
+        shown_name = (
+            names.pop() if len(names) == 1 else label
+        )  # experiments may have several metrics, or another only metric
         for name, done in documents.items():
             if done.get("labels") and (row := label_row(done, label)) is not None:
-                values.setdefault((label, row.figure), {})[name] = row.value
+                values.setdefault((shown_name, row.figure), {})[name] = row.value
     for name, done in documents.items():
         criteria = next((found for found in map(_criteria, done["aggregates"].values()) if found is not None), {})
         for label, mean in criteria.items():

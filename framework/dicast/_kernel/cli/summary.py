@@ -21,8 +21,9 @@ from ..report.corrections import refusal_words
 from ..report.failure_words import failure_kind, failure_label, failures_text, may_pass_again
 from ..report.read_counts import READ_WARNINGS
 from ..resume.open_runs import RunCommand
+from ..values.passes import shown_label
 from .findings import findings_lines
-from .gate_summary import gate_parts
+from .gate_summary import gate_coverage, gate_parts
 from .read_lines import read_lines
 from .score_lines import plan_lines, score_lines
 from .trees import cut
@@ -71,7 +72,7 @@ def _parts(done: Document, command: RunCommand | None, *, resumes: bool) -> Iter
     yield from read_lines(done)
     yield from score_lines(done)
     if len(done["labels"]) > 1:
-        yield _labels(done["labels"], done["judges"])
+        yield _labels(done)
     yield from _tallies("metrics", done["metrics"])
     if len(done["labels"]) <= 1:
         yield from _tallies("judges", done["judges"])
@@ -100,7 +101,7 @@ def headline(done: Document) -> str:
     parts = [
         "none scored"
         if done["coverage"] is None
-        else f"{scored:,} scored of {scored + failed + done['unaffordable']:,} (coverage {done['coverage']:.1%})",
+        else f"{scored:,} scored of {scored + failed + done['unaffordable']:,} (coverage {done['coverage']:.1%}{gate_coverage(done)})",
         f"{failed:,} failed" if failed else "",
         f"{unscored:,} judged without a score" if unscored else "",
         f"{skipped:,} {unjudged}" if skipped else "",
@@ -108,10 +109,11 @@ def headline(done: Document) -> str:
     return f"{done['subjects']:,} subject{'s' * (done['subjects'] != 1)}: " + ", ".join(part for part in parts if part)
 
 
-def _labels(labels: Document, judges: Document) -> Drawing:
+def _labels(done: Document) -> Drawing:
     """Return a table with the mean, the interval and the pass rate of every label of the file, and a judge's confidence, skips and fallbacks."""
     heads = ("labels:", "mean", "95 % interval", "pass", "scored", "")
-    rows = [(f"  {label}", *_label_row(figures, judges.get(label, {}))) for label, figures in labels.items()]
+    labels, judges = done["labels"], done["judges"]
+    rows = [(f"  {shown_label(done, name)}", *_label_row(row, judges.get(name, {}))) for name, row in labels.items()]
     width = max(len(row[0]) for row in rows)
     lines = ["labels: mean (95 % interval), pass, scored"]
     for label, mean, interval, passed, scored, extra in rows:
@@ -204,17 +206,17 @@ def _failed_lines(done: Document) -> Iterator[str | Drawing]:
     if done["failures"] or listed:
         yield "failed: " + (failures_text(done) or "none counted")
         if listed:
-            yield _failed_table(listed)
+            yield _failed_table(done, listed)
         if sum(done["failures"].values()) > len(listed):
             yield f"  … (all: dicast verdicts --run {done['run_id']} --failed{ledger_option(done['ledger'])})"
 
 
-def _failed_table(failures: Sequence[Document]) -> Drawing:
+def _failed_table(done: Document, failures: Sequence[Document]) -> Drawing:
     """Return a table of the failures; subjects with the same message share one line."""
     groups: dict[tuple[str, str, str], list[Document]] = {}
     for failure in failures:
         message = str(failure["error_message"]).replace(repr(failure["subject_id"]), "it")
-        similar = groups.setdefault((failure_label(failure), failure_kind(failure), message), [])
+        similar = groups.setdefault((shown_label(done, failure_label(failure)), failure_kind(failure), message), [])
         if "origin" not in failure or not similar or _subject_key(similar[-1]) != _subject_key(failure):
             similar.append(failure)  # if the task fails, all labels of the subject fail
     rows = [

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from ..classes import Attribute, evolve, field, frozen
 from ..values import Results
 from ..values.errors import ConfigError
+from ..values.passes import shown_label
 from .audit import SHARE
 from .comparison import Ends, compare
 
@@ -121,6 +122,11 @@ class GatedRun:
         labels: Mapping[str, Any] = self.document["labels"]
         figures: Mapping[str, Any] = labels[self.on] if self.on in labels else self.document["metrics"][self.on]
         return figures
+
+    @property
+    def shown_on(self) -> str:
+        """The name of the clause's label in a reason: the only metric's name for all metrics together, if both have the same figures."""
+        return shown_label(self.document, self.on)
 
     def with_mean(self, finding: Finding, name: str, mean: float, interval: Ends) -> Finding:
         """Return *finding* about ``min_score`` or ``max_score``, decided by another *mean* with a 95 % *interval*.

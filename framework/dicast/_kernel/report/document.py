@@ -11,6 +11,7 @@ from ..plan.sections import METRICS
 from ..values import Cost, ReadCounts
 from ..values.aggregation import Aggregation
 from ..values.endpoint_errors import UNSUPPORTED
+from ..values.passes import shown_label
 from ..values.score import UNITS
 from .fold import Report
 from .gate import answered
@@ -74,12 +75,6 @@ def document(
         "retry_summary": report.rows.retry_summary(),
         "security_level": report.started.get("security_level"),
         "determinism_level": report.started.get("determinism_level"),
-        "warnings": [
-            *_warnings(report, stopped, intervals),
-            *report.endings.warnings(report.started.get("task")),
-            *report.evidence.warnings(),
-            *read_warnings(read),
-        ],
         "aggregates": {},
         "comparison": None,
         "baseline": None,
@@ -88,6 +83,12 @@ def document(
         "worst": report.lowest.listed(),
         "failed_subjects": report.failed_shown,
     }
+    done["warnings"] = [
+        *_warnings(report, done, intervals),
+        *report.endings.warnings(report.started.get("task")),
+        *report.evidence.warnings(),
+        *read_warnings(read),
+    ]
     if report.corrections is not None:
         done = report.corrections.document(done, is_weighted=bool(report.weights))
     return done | report.batches.figures() | answered(gate, report, report.share_scored, ending, done, compared)
@@ -105,9 +106,9 @@ def stopped_document(name: str, reason: str | None) -> Document:
     return done | {"run_id": None, "name": name, "ledger": None}
 
 
-def _warnings(report: Report, stopped: Mapping[str, object] | None, intervals: Mapping[str, object]) -> list[Document]:
-    """Return the warnings that cast doubt on scores although nothing failed."""
-    warnings = []
+def _warnings(report: Report, done: Document, intervals: Mapping[str, object]) -> list[Document]:
+    """Return the warnings that cast doubt on the scores in the document *done* although nothing failed."""
+    warnings, stopped = list[Document](), done["stopped"]
     limit = report.started.get("limit")
     if limit and report.subjects >= limit:
         subjects = "subject is" if limit == 1 else f"{limit:,} subjects are"
@@ -118,15 +119,16 @@ def _warnings(report: Report, stopped: Mapping[str, object] | None, intervals: M
         warnings.append({"kind": "weights", "message": message})
     decided = None if stopped is None or "decision" not in stopped else stopped["on"]
     for label in report.started.get("counted", ()):
+        name = shown_label(done, label)
         if decided is not None and (decided != label or label not in intervals):
-            message = f"the run stopped once {decided} was decided: the interval of {label} assumes a fixed number of subjects and is approximate"
+            message = f"the run stopped once {shown_label(done, decided)} was decided: the interval of {name} assumes a fixed number of subjects and is approximate"
             warnings.append({"kind": "stopped_early", "label": label, "message": message})
         tally, bases = report.judges[label], set(report.judges[label].bases)
         if tally.scored >= ENOUGH and tally.lowest == tally.highest:
-            message = f"all {tally.scored:,} scores of {label} are {tally.lowest:.4g}: no two subjects differ"
+            message = f"all {tally.scored:,} scores of {name} are {tally.lowest:.4g}: no two subjects differ"
             warnings.append({"kind": "equal_scores", "label": label, "message": message})
         if "heuristic" in bases and bases <= {"heuristic", "proxy"}:
-            message = f"no score of {label} has a basis stronger than heuristics"
+            message = f"no score of {name} has a basis stronger than heuristics"
             warnings.append({"kind": "only_heuristics", "label": label, "message": message})
     return [*warnings, *_overruns(report)]
 

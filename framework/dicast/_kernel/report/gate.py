@@ -14,7 +14,7 @@ from ..plan.clauses import Answer, Clause, ComparedRuns, Finding, Gate, GatedRun
 from ..plan.comparison import Ends, compare, distinct
 from ..values import Basis, reaches
 from ..values.errors import DicastError
-from ..values.passes import TOLERANCE
+from ..values.passes import TOLERANCE, shown_label
 from .failure_words import failures_text
 from .fold import Report
 from .labels import Ending
@@ -43,7 +43,9 @@ def answered(
         answer: Document = {"gate": decision, "undecided": decision["reasons"] if decision["passed"] is None else []}
     else:
         rule = _coverage(Clause(coverage_note="the default"), None, coverage)
-        reasons = [_unscored(report, report.labels)] if not report.scored else [] if rule.passed else [rule.reason]
+        reasons = (
+            [_unscored(report, report.labels, done)] if not report.scored else [] if rule.passed else [rule.reason]
+        )
         answer = {"gate": None, "undecided": reasons}
     return as_it_ended(answer, ending.stopped)
 
@@ -62,7 +64,9 @@ def _gate_answer(
     for clause in gate.clauses:
         on = clause.on or only
         interval = ending.intervals.get(str(on))
-        rules = [_at_any_time(clause, rule, interval) for rule in _rules(clause, on, report, coverage)]
+        name = None if on is None else shown_label(done, on)
+        rules = [_at_any_time(clause, rule, interval) for rule in _rules(clause, on, report, coverage, name)]
+        rules = [attrs.evolve(rule, on=on) for rule in rules]
         if on in report.watched:
             run = GatedRun(on, clause.bound, done, _fingerprints(report), report.models, compared)
             rules = _with_parts(clause, rules, run)
@@ -81,7 +85,7 @@ def _gate_answer(
     order: Sequence[Answer] = (False, None, True)  # failed rules come first
     reasons = [reason for _, reason in sorted(unmet, key=lambda item: order.index(item[0]))]
     if is_empty:
-        reasons = [_unscored(report, [clause.on or only for clause in gate.clauses])]
+        reasons = [_unscored(report, [clause.on or only for clause in gate.clauses], done)]
     return {
         "passed": all_passed(answers),
         "reasons": reasons,
@@ -90,7 +94,7 @@ def _gate_answer(
     }
 
 
-def _unscored(report: Report, labels: Iterable[str | None]) -> str:
+def _unscored(report: Report, labels: Iterable[str | None], done: Mapping[str, Any]) -> str:
     """Return the reason of a run without a score of *labels*, with the numbers of its failures by kind.
 
     It has the names of the labels if another label has scores.
@@ -99,7 +103,9 @@ def _unscored(report: Report, labels: Iterable[str | None]) -> str:
     counts, reason = failures_text(report.failures.figures() | {"failures": kinds}), "nothing was scored"
     empty = [label for label in dict.fromkeys(labels) if label is not None and not _has_scores(report, label)]
     if empty and any(_has_scores(report, label) for label in report.labels):
-        reason = f"{', '.join(empty)} {'has' if len(empty) == 1 else 'have'} no score"
+        reason = (
+            f"{', '.join(shown_label(done, label) for label in empty)} {'has' if len(empty) == 1 else 'have'} no score"
+        )
     return f"{reason}; failed: {counts}" if counts else reason
 
 
@@ -159,21 +165,25 @@ def _finding_json(finding: Finding) -> Document:
     return attrs.asdict(finding, filter=attrs.filters.exclude(*excluded))
 
 
-def _rules(clause: Clause, on: str | None, report: Report, coverage: float | None) -> Iterator[Finding]:
+def _rules(
+    clause: Clause, on: str | None, report: Report, coverage: float | None, name: str | None
+) -> Iterator[Finding]:
+    """Yield the finding of each rule of *clause* about the label *on*. The findings have its *name* for a reader in its place."""
     watched = None if on is None else report.watched.get(on)
     if watched is not None:
         coverage = report.coverage(str(on))
-    yield _coverage(clause, on, coverage)
+    yield _coverage(clause, name, coverage)
     if watched is None:
         return
     bounded = on not in report.criteria and on not in report.raw
     for rule, line, must_exceed in (("min_score", clause.min_score, True), ("max_score", clause.max_score, False)):
         if line is not None:
-            yield _mean(clause, str(on), watched, (rule, line, must_exceed), mean=report.mean(str(on)), bounded=bounded)
+            mean = report.mean(str(on))
+            yield _mean(clause, str(name), watched, (rule, line, must_exceed), mean=mean, bounded=bounded)
     if clause.min_pass_rate is not None:
-        yield _pass_rate(clause, str(on), watched, clause.min_pass_rate)
+        yield _pass_rate(clause, str(name), watched, clause.min_pass_rate)
     if clause.min_basis is not None:
-        yield _basis(str(on), report.basis(str(on)), clause.min_basis)
+        yield _basis(str(name), report.basis(str(on)), clause.min_basis)
 
 
 def _coverage(clause: Clause, on: str | None, coverage: float | None) -> Finding:

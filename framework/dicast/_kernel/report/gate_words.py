@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..values.passes import shown_label
+
 _UNCOMPARED = " is not compared with "
 """Words of a gate's reason between the label and the baseline with the cause."""
 
@@ -25,4 +27,5 @@ def unanswered_labels(done: Mapping[str, Any]) -> list[str]:
     """Return the labels of clauses without an answer in a gate that passed; a clause on no label has ``-``."""
     gate = done["gate"] or {"passed": None}
     clauses = gate.get("clauses", ()) if gate["passed"] else ()  # documents of older versions have no clauses
-    return [*dict.fromkeys(str(clause["on"] or "-") for clause in clauses if clause["passed"] is None)]
+    labels = [clause["on"] for clause in clauses if clause["passed"] is None]
+    return [*dict.fromkeys("-" if label is None else shown_label(done, label) for label in labels)]

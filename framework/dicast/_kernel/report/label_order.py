@@ -7,6 +7,7 @@ from math import inf
 from typing import Any
 
 from ..values import ALL_METRICS
+from ..values.passes import shown_label
 
 Document = Mapping[str, Any]
 
@@ -31,20 +32,9 @@ def ordered_labels(done: Document) -> dict[str, Document]:
     return dict(sorted([*_figures(done, gated), *recorded.items()], key=rank))
 
 
-def only_metric(done: Document) -> str | None:
-    """Return the only metric of the document *done* if all metrics together have the same mean and passes, so that one line shows both."""
-    metrics, whole = dict(done["metrics"]), done["labels"].get(ALL_METRICS)
-    if len(metrics) != 1 or whole is None:
-        return None
-    ((name, figures),) = metrics.items()
-    is_same = figures["mean"] == whole["mean"] and figures.get("passes") == whole.get("passes")
-    return name if is_same else None
-
-
 def named_labels(done: Document) -> dict[str, Document]:
     """Return :func:`ordered_labels`; all metrics together have the name of the only metric, as in JUnit and comparisons, if both have the same figures."""
-    name = only_metric(done)
-    return {name if name and label == ALL_METRICS else label: row for label, row in ordered_labels(done).items()}
+    return {shown_label(done, label): row for label, row in ordered_labels(done).items()}
 
 
 def _figures(done: Document, gated: Container[str]) -> Iterator[tuple[str, Document]]:

@@ -224,3 +224,18 @@ class SubjectPasses:
     def subjects(self, label: str) -> Iterator[SubjectKey]:
         """Yield the subjects that the run judged under *label*, open subjects included."""
         return (subject for subject, row in self.rows.items() if self.answer(row, label)[0])
+
+
+def only_metric(done: Mapping[str, Any]) -> str | None:
+    """Return the only metric of the document *done* if all metrics together have the same mean and passes, so that one line shows both."""
+    metrics, whole = dict(done["metrics"]), done["labels"].get(METRICS)
+    if len(metrics) != 1 or whole is None:
+        return None
+    ((name, figures),) = metrics.items()
+    is_same = figures["mean"] == whole["mean"] and figures.get("passes") == whole.get("passes")
+    return name if is_same else None
+
+
+def shown_label(done: Mapping[str, Any], label: str) -> str:
+    """Return the name of *label* in the document *done* for a reader: for all metrics together :func:`only_metric`, if there is one."""
+    return (only_metric(done) if label == METRICS else None) or label

@@ -256,6 +256,7 @@ class RubricJudging:
         if isinstance(reply, Failure):
             return reply
         if normalize_stop_reason(reply.stop_reason) not in COMPLETE:
-            message = f"the skill's answer is not whole (stop reason {reply.stop_reason!r:.40}; max_output_tokens)"
+            word = reply.finish_reason or reply.stop_reason
+            message = f"the skill's answer is not whole (stop reason {word!r:.40}; max_output_tokens)"
             return Failure("judge_output_invalid", message, cost=reply.cost)
         return Answered(reply.text, reply.cost)

@@ -20,9 +20,9 @@ from dicast.reporting import (
     gate_reasons,
     money,
     named_labels,
-    only_metric,
     ordered_labels,
     run_answer,
+    shown_label,
     table,
     unanswered_labels,
 )
@@ -239,9 +239,9 @@ def _open_advice(done: Document, pairs: Sequence[BaselinePair]) -> str:
 
 def _allowed_drops(done: Document) -> Iterator[str]:
     """Yield a sentence about the labels whose mean dropped by less than the gate allows, in a gate that passed."""
-    gate, names = done["gate"] or {"passed": None}, {ALL_METRICS: only_metric(done)}
+    gate = done["gate"] or {"passed": None}
     drops = [
-        f"{code(names.get(clause['on']) or clause['on'] or ALL_METRICS)} changed by {clause['value']:+.4f}, within max_drop {clause['line']:g}"
+        f"{code(shown_label(done, clause['on'] or ALL_METRICS))} changed by {clause['value']:+.4f}, within max_drop {clause['line']:g}"
         for clause in gate.get("clauses", ())
         if clause["rule"] == "max_drop" and clause["passed"] and (clause["value"] or 0) < 0
     ]

@@ -10,7 +10,7 @@ import attrs
 import orjson
 
 from dicast import Event, run_kind
-from dicast.reporting import failures_text, figure, money, ordered_labels, share
+from dicast.reporting import failures_text, figure, money, named_labels, share, shown_label
 from dicast.toolkit.printable import one_line
 
 from .decline import Decline
@@ -149,9 +149,9 @@ def _failed_first(done: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]
     order: Sequence[bool | None] = (False, None, True)
     places: dict[str, int] = {}
     for clause in (done["gate"] or {}).get("clauses", ()):
-        label, place = str(clause["on"]), order.index(clause["passed"])
+        label, place = shown_label(done, str(clause["on"])), order.index(clause["passed"])
         places[label] = min(place, places.get(label, place))
-    return sorted(ordered_labels(done).items(), key=lambda item: places.get(item[0], len(order)))
+    return sorted(named_labels(done).items(), key=lambda item: places.get(item[0], len(order)))
 
 
 def _label_line(

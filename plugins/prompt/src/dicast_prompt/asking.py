@@ -242,10 +242,11 @@ def _fault(answer: Reply | Failure) -> Failure | None:
         return Failure("refused", f"the model or its filter refused to answer (finish reason {word!r:.40})")
     if answer.text.strip():
         return None
-    advice = "; raise max_output_tokens" if reason == "max_tokens" else ""
-    return Failure(
-        "judge_output_invalid", f"the model's reply is empty (stop reason {answer.stop_reason!r:.40}){advice}"
+    advice, word = (
+        "; raise max_output_tokens" if reason == "max_tokens" else "",
+        answer.finish_reason or answer.stop_reason,
     )
+    return Failure("judge_output_invalid", f"the model's reply is empty (stop reason {word!r:.40}){advice}")
 
 
 def _seconds(answer: Reply | Failure, measured: float) -> float:

@@ -93,19 +93,19 @@ class Regression:
         compared = run.compared
         baseline = compared.baselines.get(self.baseline, compared.current)
         if compared.current is None:
-            reason = f"{run.on} is not compared with {self.baseline}: the verdicts of this run cannot be read from its ledger"
+            reason = f"{run.shown_on} is not compared with {self.baseline}: the verdicts of this run cannot be read from its ledger"
             return [*findings, attrs.evolve(finding, reason=reason)]
         if baseline is None:
-            reason = f"{run.on}: there is no older run to compare with as {self.baseline!r}"
+            reason = f"{run.shown_on}: there is no older run to compare with as {self.baseline!r}"
             return [*findings, attrs.evolve(finding, reason=reason)]
         if baseline is compared.current:
-            reason = f"{run.on}: the run is the baseline {self.baseline!r} itself"
+            reason = f"{run.shown_on}: the run is the baseline {self.baseline!r} itself"
             return [*findings, attrs.evolve(finding, passed=True, reason=reason)]
         return [*findings, self._decide(finding, run, baseline, compared.current)]
 
     def _decide(self, finding: Finding, run: GatedRun, baseline: Results, current: Results) -> Finding:
         """Return *finding*, decided by the change of the label from *baseline* to *current*."""
-        against = f"{run.on} against {self.baseline} (run {baseline.run_id})"
+        against = f"{run.shown_on} against {self.baseline} (run {baseline.run_id})"
         label = gated_label(current, run.on)
         is_known = label in shared_labels(baseline, current)
         change = label_changes(baseline, current, labels=(label,))[label] if is_known else None
@@ -117,7 +117,7 @@ class Regression:
             is_of_another = self._is_of_another(baseline, current) and [*way_faults(baseline, current, label)]
             of_pipeline = f" of another pipeline, {baseline.name}" if is_of_another else ""
             faults += [f"or name a run of {current.name} in `baseline`"] if is_of_another else []
-            reason = f"{run.on} is not compared with {self.baseline} (run {baseline.run_id}{of_pipeline}): {'; '.join(faults)}"
+            reason = f"{run.shown_on} is not compared with {self.baseline} (run {baseline.run_id}{of_pipeline}): {'; '.join(faults)}"
             return attrs.evolve(finding, passed=None, reason=reason)
         estimate = change.estimate
         finding = attrs.evolve(finding, value=estimate.mean, low=estimate.low, high=estimate.high)

@@ -56,10 +56,10 @@ def _corrected(finding: Finding, run: GatedRun) -> Finding:
     corrected = run.figures.get("corrected")
     if corrected is None:
         cause = _cause(run.figures.get("reasons", {}))
-        reason = f"the corrected mean of {run.on} is unknown ({cause}): {finding.rule} is {float(finding.line):g}"
+        reason = f"the corrected mean of {run.shown_on} is unknown ({cause}): {finding.rule} is {float(finding.line):g}"
         return attrs.evolve(finding, value=None, passed=None, reason=reason, low=None, high=None)
     interval = corrected["ci_low"], corrected["ci_high"]
-    return run.with_mean(finding, f"the corrected mean of {run.on}", corrected["mean"], interval)
+    return run.with_mean(finding, f"the corrected mean of {run.shown_on}", corrected["mean"], interval)
 
 
 def _cause(reasons: Mapping[str, Any]) -> str:
