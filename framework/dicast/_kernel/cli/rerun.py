@@ -148,14 +148,14 @@ def contents(files: Iterable[Path]) -> Digests:
 
 
 def _digest(path: Path) -> bytes | None:
-    whole = blake2b()
+    digest = blake2b()
     try:
         for item in sorted(_inside(path)) if path.is_dir() else [path]:
             with item.open("rb") as file:
-                whole.update(f"{item}\0{file_digest(file, blake2b).hexdigest()}\0".encode(errors="surrogateescape"))
+                digest.update(f"{item}\0{file_digest(file, blake2b).hexdigest()}\0".encode(errors="surrogateescape"))
     except OSError:  # it is missing, or being replaced
         return None
-    return whole.digest()
+    return digest.digest()
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:

@@ -150,12 +150,12 @@ def _columns(documents: Mapping[str, Mapping[str, Any]]) -> list[_Column]:
 def _labels(documents: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the labels that the summary of any experiment shows: the labels of gates first, then in the order of the file."""
     scored = [done for done in documents.values() if done.get("labels")]  # a run that was not started has none
-    shown = {label for done in scored for label in ordered_labels(done)}
+    names = {label for done in scored for label in ordered_labels(done)}
     gated = (clause["on"] for done in scored for clause in (done["gate"] or {}).get("clauses", ()))
-    first = () if ALL_METRICS in shown else (label for done in scored for label in done["metrics"])
+    first = () if ALL_METRICS in names else (label for done in scored for label in done["metrics"])
     others = (label for done in scored for label in (*done["labels"], *done["metrics"]))
     order = dict.fromkeys([*gated, *first, *others])
-    return [label for label in order if label in shown]
+    return [label for label in order if label in names]
 
 
 def _criteria(aggregate: Any) -> dict[str, float | None] | None:
