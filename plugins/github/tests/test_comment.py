@@ -332,7 +332,7 @@ def test_a_label_that_the_gate_does_not_compare_has_no_answer_in_the_table(folde
     assert "| `city` | not compared |  |  |  | 0.0000 |" in text
     assert text.count(f"{reason}: 10 not in it ('30', ") == 1, "the gate's reason is repeated"
     assert "Not compared" not in text
-    assert "### dicast: `answers`: passed, without an answer on `metrics`\n" in text
+    assert "### dicast: `answers`: passed, without an answer on `city`\n" in text
     assert "so it does not stop the merge. `undecided: exit3` or `fail` in the clause stops it." in text
     assert "**worse**" not in text
 
@@ -785,7 +785,7 @@ def test_an_early_stop_that_leaves_out_rows_has_the_command_that_judges_all(fold
     judge("main.yaml")
     stop = "early_stop=[{stats/threshold: {metric: score, threshold: 0.5, min_rows: 5}}]"
     _, text = comment(folder, "new.yaml", "--set", stop, "--set", "executor={dicast/async: {concurrency: 1}}")
-    assert "### dicast: `answers`: passed, without an answer on `metrics`" in text
+    assert "### dicast: `answers`: passed, without an answer on `city`" in text
     (command,) = re.findall(r"- next: to compare all rows, a run without the early stop: `(.+)`\n", text)
     assert judge(*shlex.split(command)[2:]) == 0
     assert "**no difference found**" in (folder / "comment.md").read_text("utf-8")
