@@ -290,7 +290,8 @@ def test_a_resumed_suite_writes_the_reports_of_all_experiments(folder, first):
     assert {suite.get("name").partition(":")[0] for suite in whole} == {"a", "b"}
     assert len([case for case in whole.iter("testcase") if case.find("skipped") is None]) >= 4
     titles = [line for line in (folder / "s.md").read_text("utf-8").splitlines() if line.startswith("###")]
-    assert titles == ["### dicast: `answers/a`: passed", "### dicast: `answers/b`: passed"]
+    suite = "### dicast: `suite.yaml`: passed: 2 of 2 experiments"
+    assert titles == [suite, "### dicast: `answers/a`: passed", "### dicast: `answers/b`: passed"]
 
 
 @pytest.mark.slow
@@ -359,8 +360,8 @@ def test_a_ledger_that_another_process_locks_is_named_in_the_comment_and_the_tes
         thread.join()
     assert done.returncode == 4
     text = (folder / "c.md").read_text("utf-8")
-    cause = "another process has kept the ledger l.db locked for 0.2 s: let it finish, or wait longer with --ledger"
-    fix = "with --ledger '{ledger/sqlite: {path: l.db, busy_timeout: 30}}'"
+    cause = "another process has kept the ledger l.db locked for 0.2 s: let it finish, or wait longer"
+    fix = "with --ledger '{ledger/sqlite: {path: l.db, busy_timeout: 30}}', or choose another path for a new run"
     assert f"- `{cause} {fix}`\n" in text
     assert re.search("- next: remove this cause, then `dicast ci locked.yaml --set .* --resume ", text)
     for words in ("disk", "free space", "no older run"):
