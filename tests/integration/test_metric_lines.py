@@ -99,7 +99,7 @@ def test_the_mean_of_a_judge_is_a_line(shop):
         ),
         (["--head", "1", "--limit", "1", "--resume", "--out", "a.md"], "remove --limit, --resume and --out (dicast"),
         (["--watch", "--resume"], "again; remove --resume (dicast"),
-        (["--primary", "a-b"], "add --metric-lines"),
+        (["--primary", "a-b"], "--primary needs --metric-lines: add it"),
         (["--metric-lines", "--primary", "ab"], "no metric or judge has the label 'ab'"),
     ],
 )

@@ -15,7 +15,7 @@ TEMPLATES = KERNEL / "_kernel" / "cli" / "templates"
 COMPONENTS = sorted(path for path in TEMPLATES.glob("*.py.tmpl") if "# For example: " in path.read_text())
 ELSEWHERE = {
     "character", "compare_op", "implicit", "value",  # of PyYAML and attrs
-    "CSafeLoader", "sched_getaffinity", "setitimer", "killpg", "EDQUOT", "strerror", "O_BINARY", "O_NONBLOCK", "O_CLOEXEC", "__code__", "__name__", "__self__", "get_source", "id", "to_dict", "__wrapped__", "__func__", "__path__", "__file__", "__mro__", "attr",  # of Python, and of data frames
+    "CSafeLoader", "sched_getaffinity", "setitimer", "killpg", "EDQUOT", "strerror", "O_BINARY", "O_NONBLOCK", "O_CLOEXEC", "__code__", "__name__", "__self__", "MADV_HUGEPAGE", "get_source", "id", "to_dict", "__wrapped__", "__func__", "__path__", "__file__", "__mro__", "attr",  # of Python, and of data frames
     "label", "responses", "name", "tier", "cost", "signals", "pytestmark", "amount", "judge", "score", "problems", "scan", "first_places",  # of our own classes, of every component, of tests
     "former_distribution",  # of a module of hooks
     "baseline", "bounds",  # of rules of a gate, as ``GateClause`` documents them

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, takewhile
+from itertools import islice
 
 from ..classes import evolve
 from ..contract.protocols import Ledger
@@ -11,6 +11,9 @@ from ..events import SHARD_ROOTED
 from ..values import Entry, Event, Query
 from ..values.errors import ConfigError
 from .merged_events import OF_RUN, SubjectEvents
+
+PAGE = 1_000
+"""Number of entries of one read. No read stays open while the merge appends."""
 
 
 class EarlierMerge:
@@ -28,8 +31,7 @@ class EarlierMerge:
         """Return the events of the run with the entry *started* that the ledger has now."""
         head, run_id = ledger.head(), started.event.run_id
         last = 0 if head is None else head.seq
-        entries = takewhile(lambda entry: entry.seq <= last, ledger.read(Query(run_id, after=started.seq)))
-        return cls(run_id, (entry.event for entry in entries if entry.event.type not in OF_RUN))
+        return cls(run_id, _events(ledger, Query(run_id, after=started.seq, limit=PAGE), last))
 
     def recognize(self, subject: SubjectEvents) -> tuple[SubjectEvents, int]:
         """Return *subject* with the ids of its recorded events, and their number.
@@ -56,6 +58,17 @@ class EarlierMerge:
         rest = [*self._recorded]
         self.has_root = any(event.type == SHARD_ROOTED for event in rest)
         return rest
+
+
+def _events(ledger: Ledger, query: Query, last: int) -> Iterator[Event]:
+    """Yield the events of *query* up to the sequence number *last*, page by page."""
+    while page := [*ledger.read(query)]:
+        for entry in page:
+            if entry.seq > last:
+                return
+            if entry.event.type not in OF_RUN:
+                yield entry.event
+        query = evolve(query, after=page[-1].seq)
 
 
 def _key(event: Event) -> tuple[str | None, ...]:
