@@ -84,7 +84,7 @@ overrides = click.option(
     "overrides",
     multiple=True,
     metavar="PATH=VALUE",
-    help="Replace a value of the file by this YAML value; repeatable.",
+    help="Replace a value of the file by this YAML value; repeatable. A key with dots is in quotes: 'experiments.NAME.set.\"task.user\"=TEXT'.",
 )
 """Decorator of a command: the option ``--set PATH=VALUE``, as the argument ``overrides``, a tuple of texts."""
 full = click.option(

@@ -156,7 +156,7 @@ class _Building:
             fingerprints=digests(lambda slot: slot.fingerprint, singles, scoring, lists),
             setup=digests(lambda slot: slot.setup, singles, scoring, lists),
             criteria=experiment.criteria,
-            notes=(*only.warnings, *kind_notes(source, _slots([*metrics, *judges]))),
+            notes=(*self._document.notes, *only.warnings, *kind_notes(source, _slots([*metrics, *judges]))),
             files=self._files([ledger, *_slots(sinks)]),
             **lists,  # type: ignore[arg-type]  # no list is called spec
         )

@@ -17,7 +17,7 @@ from ..values.errors import ConfigError, PluginError, Problem
 from ..values.names import nearest
 from . import types as hints
 from .clause import clause_keys
-from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, split
+from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, split, to_data
 
 FLAG = "--set"
 """Text that messages show in place of a file for a value from an override."""
@@ -34,6 +34,12 @@ _LISTS = ("metrics", "judges")
 
 _GATE = "gate"
 """Section whose items are clauses, each about a label."""
+
+SUITE = "experiments"
+"""Section with the experiments of a suite."""
+
+_SET = "set"
+"""Key of an experiment with the paths that it changes."""
 
 _SECTIONS = ("scoring", _GATE)
 """Sections about all labels, below which an option of one label is written by mistake."""
@@ -65,7 +71,42 @@ def put(root: Node, path: str, value: Node) -> Node:
     names = _names(path, value.place)
     if (message := _misplaced(root, names)) is not None:
         raise ConfigError(value.place.problem(message))
+    _check_experiment(root, names, value)
     return _put(root, names, value)
+
+
+def override_form(address: Address, value: Node) -> str:
+    """Return ``--set PATH=VALUE``, quoted for a shell, with *value* at *address*."""
+    return f"{FLAG} {shlex.quote(f'{dotted(address)}={json.dumps(to_data(value), ensure_ascii=False)}')}"
+
+
+def _check_experiment(root: Node, names: Sequence[str], value: Node) -> None:
+    """Refuse *names* below an experiment that the suite lacks, and several names below ``set`` without a key of it.
+
+    :raises ConfigError: with the nearest experiment, or with the form of a key with dots.
+    """
+    section = root.value.get(SUITE) if names[0] == SUITE and len(names) > 2 and isinstance(root.value, dict) else None
+    if section is None or not isinstance(section.value, dict):
+        return
+    if _known_key(section.value, names[1:]) is None:
+        form = f"{FLAG} {shlex.quote(f'{dotted(tuple(names[:2]))}={{set: {{…}}}}')}"
+        message = (
+            f"the suite has no experiment {names[1]!r}; it has {', '.join(section.value)}; to add it, write {form}"
+        )
+        raise ConfigError(value.place.problem(message, hint=nearest(names[1], section.value)))
+    if names[1] not in section.value or names[2] != _SET or len(names) < 5:
+        return
+    content = section.value[names[1]].value
+    changes = content.get(_SET) if isinstance(content, dict) else None
+    if changes is None or not isinstance(changes.value, dict) or _known_key(changes.value, names[3:]) is None:
+        form = override_form((*names[:3], dotted(tuple(names[3:]))), value)
+        message = f"{dotted(tuple(names[:3]))} has no key {names[3]!r}; a path is one key, in quotes: write {form}"
+        raise ConfigError(value.place.problem(message))
+
+
+def _known_key(members: Mapping[str, Node], names: Sequence[str]) -> str | None:
+    """Return the key of *members* that is the first of *names*, or several of them with dots; None without one."""
+    return next((key for end in range(1, len(names) + 1) if (key := ".".join(names[:end])) in members), None)
 
 
 def _misplaced(root: Node, names: Sequence[str]) -> str | None:
@@ -170,6 +211,11 @@ def _put(node: Node, names: Sequence[str], value: Node, path: Address = ()) -> N
         item = _put(node.value[index], names[1:], value, (*path, index))
         return attrs.evolve(node, value=[*node.value[:index], item, *node.value[index + 1 :]])
     members, names = _members(node, _in_clause(node, names, value.place, path), value.place, path)
+    key = _known_key(members, names) or names[0]
+    if key != names[0]:
+        _put(members[key], names[key.count(".") + 1 :], value, (*path, key))  # the form is accepted
+        form = override_form((*path, key, *names[key.count(".") + 1 :]), value)
+        raise ConfigError(value.place.problem(f"{key} is one key of {dotted(path) or 'the pipeline'}; write {form}"))
     child = members.get(names[0], Node(None, value.place, value.place))
     return attrs.evolve(node, value={**members, names[0]: _put(child, names[1:], value, (*path, names[0]))})
 

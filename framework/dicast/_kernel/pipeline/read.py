@@ -16,6 +16,7 @@ from ..classes import define, evolve, field, frozen
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 from ..values.paths import descriptor
+from .lost_overrides import check_overrides
 from .overrides import ANOTHER, apply, put
 from .suite_file import SECTION, Experiment, experiments
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, merge
@@ -39,7 +40,8 @@ class Document:
     of relative paths in the main file. *experiment* is the experiment's name in a suite. *varied* are the paths that experiments of the
     suite change. *problems* are problems of variables; values with such variables are :data:`MISSING` in *data*. *only* are the labels to
     judge; all if empty. *named* has each text with the value of an environment variable, and the text with the variable's name in its place.
-    *empty* has the names of the empty variables of each value with such variables, by its path.
+    *empty* has the names of the empty variables of each value with such variables, by its path. *notes* are warnings about overrides, each
+    with its kind.
     """
 
     data: dict[str, object]
@@ -52,6 +54,7 @@ class Document:
     only: tuple[str, ...] = ()
     named: Mapping[str, str] = field(factory=dict, repr=False)
     empty: Mapping[Address, tuple[str, ...]] = field(factory=dict, repr=False)
+    notes: Sequence[tuple[str, str]] = ()
 
     def files(self) -> list[Path]:
         """Return the pipeline file and its included files, if its values come from files."""
@@ -145,6 +148,7 @@ class PipelineFile:
         :raises ConfigError: with every problem, if the file, an override or the experiment has any.
         """
         reader, root, suite = _Reader(self.environ, problems=[*self.problems]), self.root, self.experiments
+        notes: Sequence[tuple[str, str]] = ()
         experiment = self.chosen if experiment is None else experiment
         if experiment is not None and experiment in suite:
             at = (SECTION, experiment, "variables")
@@ -153,6 +157,9 @@ class PipelineFile:
                 path[-1]: str(reader.data(Node(text, root.find(path).place), path)) for path, text in texts.items()
             }
             reader = evolve(reader, environ={**self.environ, **variables}, variables=variables)
+            judged = suite if self.chosen is None else {experiment: suite[experiment]}
+            faults, notes = check_overrides(root, judged, experiment)
+            reader.problems += faults
             root = suite[experiment].apply_to(root, reader.problems)
         elif suite:
             message = f"this is a suite of {len(suite)} experiments ({', '.join(suite)}), but a single pipeline is needed here; dicast run runs suites"
@@ -165,7 +172,17 @@ class PipelineFile:
             raise ConfigError(sorted(reader.problems, key=lambda problem: (problem.file != file, problem.line or 0)))
         problems = tuple(reader.problems)
         return Document(
-            data, file, self.start.base, root, experiment, problems, varied, self.only, reader.named, reader.empty
+            data,
+            file,
+            self.start.base,
+            root,
+            experiment,
+            problems,
+            varied,
+            self.only,
+            reader.named,
+            reader.empty,
+            notes,
         )
 
 

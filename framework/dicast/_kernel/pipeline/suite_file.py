@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 from ..classes import evolve, frozen
 from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
-from .overrides import put
+from .overrides import SUITE, put
 from .yaml_nodes import Node, dotted, kind
 
-SECTION = "experiments"
+SECTION = SUITE
 KEYS = ("variables", "set")
 NAME_VARIABLE = "experiment"
 """Variable with the experiment's name."""
