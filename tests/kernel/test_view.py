@@ -89,12 +89,17 @@ def test_the_next_command_of_a_report_opens_it(folder, opened, served, capsys, o
     capsys.readouterr()
     main(["report", "last", "--out", out, "--ledger", "ledger.db"])
     next_ = capsys.readouterr().out.splitlines()[-1].removeprefix("next: ")
-    uri = (folder / out).as_uri()
-    if out in ("mine.html", "pages/mine.html"):
-        assert main(next_.removeprefix("dicast ").split()) == 0
-        assert opened == [uri]
-    else:
-        assert next_ == f"open {uri} in a browser"
+    assert main(next_.removeprefix("dicast ").split()) == 0
+    assert opened == [(folder / out).as_uri()]
+
+
+def test_the_next_command_of_a_second_report_opens_it_and_not_the_page_of_the_run(folder, opened, served, capsys):
+    main(["run", "evals/run.yaml", "--set", "sinks=[]", "--out", "first.html"])
+    capsys.readouterr()
+    main(["report", "last", "--out", "second.html"])
+    next_ = capsys.readouterr().out.splitlines()[-1].removeprefix("next: ")
+    assert main(next_.removeprefix("dicast ").split()) == 0
+    assert opened == [(folder / "second.html").as_uri()]
 
 
 def test_a_page_that_compares_with_the_run_is_not_its_report(folder, opened, served, capsys):

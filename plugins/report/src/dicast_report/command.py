@@ -66,18 +66,16 @@ def report(
         counts = " and ".join(f"{run['shown']:,} of {run['rows']:,} rows of {run['name']}" for run in done["runs"])
         click.echo(f"{done['path']}: {counts}, {done['bytes'] / 1e6:.1f} MB")
         if not show:
-            click.echo(f"next: {_next_command(out, done['runs'][0]['run_id'], ledger)}")
+            click.echo(f"next: {_next_command(out)}")
     if show:
         click.launch(out.resolve().as_uri())
 
 
-def _next_command(out: Path, run_id: str, ledger: Path | str | None) -> str:
-    """Return the command that opens the page *out* of a run. ``dicast view`` searches this folder and the folders directly below it."""
-    parent, folder = out.resolve().parent, Path.cwd()
-    is_hidden = any(part.startswith(".") for part in out.resolve().parts[len(folder.parts) :])
-    if folder not in (parent, parent.parent) or is_hidden or out.suffix != ".html":
+def _next_command(out: Path) -> str:
+    """Return the command that opens the page *out*: ``dicast view`` opens the file with this name, not another page of the run."""
+    if out.suffix != ".html":
         return f"open {quote(out.resolve().as_uri())} in a browser"
-    return f"dicast view {run_id}" + ("" if ledger is None else f" --ledger {quote(str(ledger))}")
+    return f"dicast view {quote(str(out))}"
 
 
 @attrs.frozen
