@@ -363,6 +363,9 @@ def test_a_guessed_output_comes_with_the_option_for_no_output(init, tmp_path):
     [
         ("ticket,question\n7,a b\n8,c d\n", "column 'ticket' (guessed: its name, and its values are unique)"),
         ("Fall,question\nF-1,a b\nF-2,c d\n", "column 'Fall' (guessed: the first column, with unique codes)"),
+        ("Fall,output,question\nF-1,x,a b\nF-2,y,c d\n", "column 'Fall' (guessed: the first other column, with unique codes)"),
+        ("Fall,input,question\nF-1,x,a b\nF-2,y,c d\n", "column 'Fall' (guessed: the first other column, with unique codes)"),
+        ("order,reference,question\n1,x,a b\n2,y,c d\n", "column 'order' (guessed: its name, and its values are unique)"),
         ("ticket,question\n7,a b\n7,c d\n", "none found; rows are named by their lines"),
         ("question,Fall\na b,F-1\na b,F-2\n", "none found; rows are named by their lines; to name them by a column: --fields id=Fall"),
         ("question,Fall\na b,F-1\na b,F-1\n", "none found; rows are named by their lines"),

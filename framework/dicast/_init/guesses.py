@@ -12,7 +12,7 @@ import attrs
 from .._kernel.values.errors import ConfigError, Problem
 from .._kernel.values.names import nearest
 from .columns import SHORT, Column
-from .sample import Sample
+from .sample import KEPT, Sample
 from .written import one_comment
 
 FIELDS = ("id", "input", "output", "reference", "session_id")
@@ -238,12 +238,13 @@ def _by_names(guesses: Guesses) -> None:
 
 def _key(guesses: Guesses) -> tuple[str | None, str]:
     """Return the first column if its values are unique and short, and its name or its values are those of a key; and the reason."""
-    name = next(iter(guesses.columns), None)
+    name = next((name for name in guesses.columns if name not in KEPT), None)  # the sample has these before the others
     if name is not None and name in guesses.rest and _fits("id", column := guesses.columns[name]):
         if _plain(name) in _KEYS and column.length <= SHORT and not column.prose:
             return name, "its name, and its values are unique"
         if column.codes and not column.numeric and column.rows > 1:
-            return name, "the first column, with unique codes"
+            other = " other" * any(name in KEPT for name in guesses.columns)
+            return name, f"the first{other} column, with unique codes"
     return None, ""
 
 

@@ -28,6 +28,9 @@ from .written import escaped
 MOST = 1000
 """The most rows of a sample."""
 
+KEPT = ("input", "output", "reference", "session_id")
+"""Columns that are fields of a row by their names; a sample has them before the other columns."""
+
 _BY_SUFFIX = {
     ".csv": "rows/csv", ".tsv": "rows/csv", ".tab": "rows/csv", ".psv": "rows/csv",
     ".jsonl": "rows/jsonl", ".ndjson": "rows/jsonl", ".yaml": "rows/yaml", ".yml": "rows/yaml",
@@ -246,7 +249,7 @@ def _rows(source: str, path: Path, options: Mapping[str, Any], *, named: bool) -
 
 def _row(subject: Subject, *, named: bool) -> dict[str, Any]:
     """Return the columns of the row that became *subject*."""
-    values = {name: getattr(subject, name) for name in ("input", "output", "reference", "session_id")}
+    values = {name: getattr(subject, name) for name in KEPT}
     present = {name: value for name, value in values.items() if value is not None}
     return ({"id": subject.id} if named else {}) | present | dict(subject.context)
 
