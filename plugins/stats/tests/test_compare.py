@@ -497,11 +497,22 @@ def test_where_no_subject_has_a_score_in_both_runs_it_is_not_said_that_none_has_
 
 def test_a_run_is_not_compared_with_itself(ask, run_folder):
     with pytest.raises(
-        ConfigError, match=r"A and B \('plain'\) are the same run, \S+ \(plain\); give the id of .*\(other\)"
+        ConfigError, match=r"A and B \('plain'\) are the same run, \S+ \(plain\); give the id of .*\(warm\)"
     ):
         ask("plain", "plain")
     with pytest.raises(ConfigError, match=r"'plain.jsonl'.* are the same run"):
         ask("plain.jsonl", "plain.jsonl", "--allow-incomparable")
+
+
+def test_the_runs_to_compare_instead_are_runs_that_compare_accepts(ask):
+    with pytest.raises(ConfigError, match=r"give the id of another run, such as ") as refused:
+        ask("plain", "plain")
+    names = re.findall(r"[0-9A-Z]{26}(?= \()", str(refused.value).partition("give the id")[2])
+    assert 1 <= len(names) <= 3
+    for name in names:
+        assert ask(name, "plain")
+    with pytest.raises(ConfigError, match=r"are the same run, \S+ \(other\); dicast runs lists the runs$"):
+        ask("other", "other")
 
 
 def test_a_turn_and_a_session_of_one_id_are_two_subjects(tmp_path, monkeypatch):

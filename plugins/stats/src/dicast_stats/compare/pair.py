@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import attrs
@@ -20,6 +21,9 @@ UNKNOWN = "fingerprints"
 
 _MAX_NAMES = 3
 """Largest number of other runs in a message."""
+
+_MAX_READ = 20
+"""Largest number of other runs that are read in search of runs to name."""
 
 _NOT_CONFIGURED: Mapping[str, Comparison] = {}
 
@@ -175,15 +179,19 @@ def _same_run_text(live: Ledger | None, run: Results, *selectors: str) -> str:
     if live is None:
         return f"A and B are the same file, {run.run_id}; give another file"
     finished = (entry.event for entry in live.read(Query(types=("run.completed",), newest_first=True)))
-    other_runs = {
-        run_completed.run_id: f"{run_completed.run_id} ({run_completed.payload['name']})"
-        for run_completed in finished
-        if run_completed.run_id != run.run_id
-    }
-    examples = (
-        f"such as {', '.join([*other_runs.values()][:_MAX_NAMES])}"
-        if other_runs
-        else "but this ledger has no other finished run"
-    )
+    names = {completed.run_id: completed.payload["name"] for completed in finished if completed.run_id != run.run_id}
+    accepted = (run_id for run_id in islice(names, _MAX_READ) if _accepts(live, run, run_id))
+    examples = [f"{run_id} ({names[run_id]})" for run_id in islice(accepted, _MAX_NAMES)]
+    fix = f"give the id of another run, such as {', '.join(examples)}" if examples else "dicast runs lists the runs"
     words = " and ".join(repr(word) for word in dict.fromkeys(selectors))
-    return f"A and B ({words}) are the same run, {run.run_id} ({run.name}); give the id of another run, {examples}"
+    return f"A and B ({words}) are the same run, {run.run_id} ({run.name}); {fix}"
+
+
+def _accepts(live: Ledger, run: Results, other_id: str) -> bool:
+    """Return whether ``dicast compare`` accepts *run* with the run *other_id*: they are comparable, and have a label in common."""
+    try:
+        other = results(live, other_id)
+    except ConfigError:  # it has no scores, for example
+        return False
+    pair = Pair(other, run)
+    return pair.comparable and not pair.weighted and bool(label_changes(other, run, None))
