@@ -405,12 +405,20 @@ def change_metric(evals):
 
 @needs_bash
 @pytest.mark.slow
-@pytest.mark.parametrize("added", [None, "strict.dicast.yaml"], ids=["main_has_the_file", "main_lacks_the_file"])
-def test_the_commands_of_the_comment_merge_a_change_of_a_metric(tmp_path, added):
+@pytest.mark.parametrize(
+    ("added", "change", "options"),
+    [
+        (None, change_metric, ""),
+        ("strict.dicast.yaml", change_metric, ""),
+        (None, lambda evals: None, "--set metrics.city.ignore_case=true --set gate.max_drop=0.03 --only city"),
+    ],
+    ids=["main_has_the_file", "main_lacks_the_file", "the_job_sets_the_option"],
+)
+def test_the_commands_of_the_comment_merge_a_change_of_a_metric(tmp_path, added, change, options):
     """The gate of the main branch's file needs main.json, which a checkout lacks; a file that the pull request adds is copied."""
     request = open_request(tmp_path, added)
-    change_metric(request / "evals")
-    line = "dicast ci evals/strict.dicast.yaml --comment comment.md"
+    change(request / "evals")
+    line = f"dicast ci evals/strict.dicast.yaml {options} --comment comment.md"
     assert run_line(line, request).returncode == 3
     comment = (request / "comment.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```bash\n(.*?)^```$", comment, re.MULTILINE | re.DOTALL)
@@ -418,7 +426,7 @@ def test_the_commands_of_the_comment_merge_a_change_of_a_metric(tmp_path, added)
     page = (ROOT / "docs/how-to/main-baseline.md").read_text(encoding="utf-8")
     assert page.startswith("# Compare with the main branch\n")
     assert "\n## Changed rows or judges\n" in page
-    follow(block, request, change_metric)
+    follow(block, request, change)
     strict = request / "evals" / "strict.dicast.yaml"
     strict.write_text(strict.read_text().replace("main.json", "bridge.json"))
     done = run_line(line, request)

@@ -9,7 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import attrs
+
+from dicast.commands import RunCommand
 from dicast.reporting import code, gate_reasons
+
+from .reasons import next_command
 
 Document = Mapping[str, Any]
 
@@ -20,7 +25,7 @@ git worktree add ../main origin/main
 # in ../main: make the same changes of rows and judges, and add the files that this branch adds; keep its outputs, prompts and tasks
 mkdir -p {main_folder}
 [ -e {main_file} ] || cp {file} {main_file}
-(cd ../main; {run}; {save})
+(cd ../main; {run}; {save}){note}
 cp {bridge} {folder}
 git worktree remove --force ../main
 ```
@@ -53,22 +58,38 @@ def difference_parts(done: Document, file: str) -> Iterator[str]:
     if any("base_url: " in reason for reason in differences):
         yield _ADDRESS
     if differences:
-        yield bridge_steps(file, name)
+        yield bridge_steps(done, file)
 
 
-def bridge_steps(file: str, name: str) -> str:
-    """Return the commands that judge the main branch as the pipeline *file* does; *name* is the name of the run.
+def bridge_steps(done: Document, file: str) -> str:
+    """Return the commands that judge the main branch as the pipeline *file* and the options of the run of the document *done* do.
 
     The main branch may lack the file: the commands copy it to its place in the main branch, next to the main branch's data.
     """
     path = Path(os.path.relpath(file))
+    started = done.get("started") or {}
+    command = _ungated(next_command({**started, "filter": ()} if started else {}, file, ()), path.as_posix())
+    hidden = "".join(f" --set {setting}" for setting in command.hidden)
     bridge = path.parent / "bridge.json"
     return _BRIDGE.format(
         main_folder=shlex.quote(f"../main/{path.parent.as_posix()}"),
         main_file=shlex.quote(f"../main/{path.as_posix()}"),
         file=shlex.quote(path.as_posix()),
-        run=shlex.join(["dicast", "run", path.as_posix(), "--set", "gate=null"]),
-        save=shlex.join(["dicast", "baseline", "save", "bridge", name, "--file", bridge.as_posix()]),
+        run=attrs.evolve(command, hidden=()).starting(),
+        save=shlex.join(["dicast", "baseline", "save", "bridge", str(done["name"]), "--file", bridge.as_posix()]),
+        note=f"  # with the same{hidden}" if hidden else "",
         bridge=shlex.quote(f"../main/{bridge.as_posix()}"),
         folder=shlex.quote(f"{path.parent.as_posix()}/"),
+    )
+
+
+def _ungated(command: RunCommand, file: str) -> RunCommand:
+    """Return *command* as ``dicast run`` of *file* without a gate, for all rows and labels.
+
+    A setting of the gate would be refused next to ``gate=null``, and no name refers to a run of some rows or labels.
+    """
+    paths = [setting.partition("=")[0].strip() for setting in (*command.settings, *command.hidden)]
+    command = command.raising([path for path in paths if path.partition(".")[0] == "gate"])
+    return attrs.evolve(
+        command, file=file, settings=[*command.settings, "gate=null"], only=(), program=("dicast", "run")
     )
