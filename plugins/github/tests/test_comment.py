@@ -983,3 +983,22 @@ def test_rows_without_a_partner_are_counted_in_the_comment(folder):
         "without a partner in the other run, and left out of the change: 2 rows of the baseline and 2 rows of this run"
     )
     assert f"- `city`: {line}\n" in text
+
+
+def test_a_resumed_run_takes_another_pace_of_the_model_and_no_other_price(folder):
+    with answering(write=lambda body: texts[0] or reply(body)) as url:
+        text = JUDGED.replace("URL", url).replace("NAME", "new") + "metrics: [check/contains: {value: Ankara}]\n"
+        pace = ", timeout: 50, retries: 3, requests_per_minute: 60000, tokens_per_minute: 1e9"
+        texts = ["not JSON"]
+        (folder / "new.yaml").write_text(text)
+        code, _ = comment(folder, "new.yaml", "--limit", "2")
+        assert code == 3
+        texts[0] = ""
+        (folder / "new.yaml").write_text(text.replace("price: free", "price: {input_per_mtok: 0, output_per_mtok: 0}"))
+        with pytest.raises(RequestError, match=r"cannot be resumed: judges\[helpful\] has changed \(.*price"):
+            judge("new.yaml", "--resume", "--retry-failed")
+        (folder / "new.yaml").write_text(text.replace(", price", f"{pace}, price"))
+        assert judge("new.yaml", "--resume", "--retry-failed", "--limit", "2") == 0
+        (folder / "new.yaml").write_text(text.replace("It helps", "It lies"))
+        with pytest.raises(RequestError, match="cannot be resumed"):
+            judge("new.yaml", "--resume", "--retry-failed")

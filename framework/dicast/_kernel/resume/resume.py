@@ -71,17 +71,21 @@ def refuse_changes(
     earlier: EarlierRun,
     setup: Mapping[str, str],
     name_changes: Callable[[str, Options], str] | None = None,
+    may_change: Callable[[str, Mapping[str, Any]], bool] | None = None,
 ) -> None:
     """Refuse to mix verdicts of two different pipelines or data sets in one run.
 
     Runs of versions without *setup* have the same digests in their ``fingerprints``.
 
     :param name_changes: returns the options of a section that differ from the recorded options, with both values, or an empty text.
+    :param may_change: returns whether the change of a section, from the run with the payload of ``run.started``, changes no verdict and no cost.
     :raises ConfigError: naming everything that changed; for options also the values.
     """
     recorded = earlier.payload.get("setup", earlier.payload["fingerprints"])
     option = " (--new)" if earlier.payload.get("live") else ""
     changed = sorted(key for key in {*recorded, *setup} if recorded.get(key) != setup.get(key))
+    if may_change is not None:
+        changed = [key for key in changed if not may_change(key, earlier.payload)]
     if changed:
         options: Options = earlier.payload.get("options", {})
         raise ConfigError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
@@ -18,6 +19,9 @@ _LONGEST = 80
 
 _MEMBERS = ("version", "tier", "weight", "on", "range", "on_failure")
 """Members of a slot that can change a score."""
+
+_PACE = ("timeout", "retries", "requests_per_minute", "tokens_per_minute")
+"""Options that a resumed run may change if they change no score. A price is none of them, because the cost of a run has one price."""
 
 
 def option_texts(pipeline: Pipeline, *, keeps_content: bool) -> dict[str, dict[str, dict[str, str]]]:
@@ -39,6 +43,16 @@ def name_changes(
     """Return the options of *section* in which *pipeline* differs from the *recorded* options of a run, with both values; empty if unknown."""
     options = option_texts(pipeline, keeps_content=keeps_content)
     return section_changes("", _flat(recorded.get(section)), _flat(options.get(section)))
+
+
+def changes_pace_alone(pipeline: Pipeline, keeps_content: bool, section: str, started: Mapping[str, Any]) -> bool:
+    """Return whether *section* of *pipeline* differs in time limits, retries and rates alone from the run with the payload *started*."""
+    recorded = started.get("options", {}).get(section)
+    if recorded is None or started["fingerprints"].get(section) != pipeline.fingerprints.get(section):
+        return False
+    before, after = _flat(recorded), _flat(option_texts(pipeline, keeps_content=keeps_content).get(section))
+    changed = [path for path in {*before, *after} if before.get(path) != after.get(path)]
+    return bool(changed) and all(path.rpartition(".")[2] in _PACE for path in changed)
 
 
 def _flat(kinds: Mapping[str, Mapping[str, str]] | None) -> dict[str, str]:

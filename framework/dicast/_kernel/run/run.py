@@ -54,7 +54,7 @@ from .end import (
 )
 from .live_window import LiveWindow
 from .named_subjects import NamedSubjects, named_subjects
-from .option_texts import name_changes
+from .option_texts import changes_pace_alone, name_changes
 from .plan import Plan, lookahead, make_plan, producer, run_started, unchanged_rubrics
 from .request import Request, RunOutcome
 from .started import recorded_command, with_request
@@ -253,8 +253,8 @@ class RunSteps:
         if self.earlier is None:
             return None
         setup = {**self.pipeline.setup, **data, **self.request.shard_setup}
-        changes = partial(name_changes, self.pipeline, getattr(self.ledger, "keeps_content", True))
-        resume.refuse_changes(self.earlier, setup, changes)
+        place = self.pipeline, getattr(self.ledger, "keeps_content", True)
+        resume.refuse_changes(self.earlier, setup, partial(name_changes, *place), partial(changes_pace_alone, *place))
         if "split" in self.earlier.payload:
             from .segments import catch_up  # few runs are split
 

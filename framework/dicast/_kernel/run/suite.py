@@ -37,7 +37,7 @@ from ..values import Query, RunContext
 from ..values.clock import Clock
 from ..values.errors import ConfigError, Problem, RequestError
 from .end import gated_document, ledger_json
-from .option_texts import name_changes
+from .option_texts import changes_pace_alone, name_changes
 from .plan import decided_by, file_identity
 from .request import Request, RunOutcome
 from .suite_pairs import ExperimentPairs, read_pairs
@@ -320,8 +320,8 @@ async def _earlier(
             raise ConfigError(_only_others(file, pipelines, other_suites, request))
         raise ConfigError("the ledger has no unfinished run of this suite; remove --resume to start a new one")
     for name, run in runs.items():
-        options = partial(name_changes, pipelines[name], getattr(ledger, "keeps_content", True))
-        refuse_changes(run, setups[name], options)
+        place = pipelines[name], getattr(ledger, "keeps_content", True)
+        refuse_changes(run, setups[name], partial(name_changes, *place), partial(changes_pace_alone, *place))
     return runs
 
 
