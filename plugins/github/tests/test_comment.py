@@ -347,6 +347,18 @@ def test_several_reasons_that_the_gate_has_are_referred_to_once():
     assert [*pair.notes(figures, done)] == ["- Not compared `town`: for the same reason"]
 
 
+def test_labels_without_a_clause_have_a_line_after_changed_rows(folder):
+    metrics = "check/contains: {as: city, value: Ankara}, check/contains: {as: town, value: Bonn}"
+    text = PIPELINE.replace("check/contains: {as: city, value: Ankara}", metrics)
+    (folder / "main.yaml").write_text(text.replace("answers", "main"))
+    (folder / "new.yaml").write_text(text + GATE.replace("{", "{on: city, "))
+    judge("main.yaml")
+    (folder / "rows.jsonl").write_text((folder / "rows.jsonl").read_text().replace('"q"', '"p"'))
+    _, text = comment(folder, "new.yaml")
+    assert text.count("the runs differ in the input") == 1
+    assert re.search("^- Not compared (`metrics`, )?`town`: for the same reason$", text, re.MULTILINE)
+
+
 def test_one_reason_with_the_commands_of_two_programs_is_in_the_comment_once():
     reason = "4 of 8 subjects have no score: 4 without a score there ('1' and 3 more; causes: dicast verdicts --run R --failed; to judge them again: {} --retry-failed)"
     answers = {"city": {"faults": [reason.format("dicast run p.yaml --resume R")]}}
@@ -1002,3 +1014,31 @@ def test_a_resumed_run_takes_another_pace_of_the_model_and_no_other_price(folder
         (folder / "new.yaml").write_text(text.replace("It helps", "It lies"))
         with pytest.raises(RequestError, match="cannot be resumed"):
             judge("new.yaml", "--resume", "--retry-failed")
+
+
+def test_the_command_of_an_experiment_has_the_path_of_the_report_as_the_user_wrote_it(folder):
+    with answering(429) as url:
+        asking(folder, url)
+        path = folder / "asking.yaml"
+        path.write_text(
+            path.read_text()
+            .replace("name: answers\n", "name: all\nexperiments: {plain: {set: {}}, other: {set: {}}}\n")
+            .replace(GATE, "")
+        )
+        _, text = comment(folder, "asking.yaml", "--limit", "1", "--junit", "${experiment}.xml")
+    assert text.count("--junit '${experiment}.xml' --comment comment.md`") == 2
+    assert (folder / "plain.xml").is_file()
+
+
+def test_failures_of_one_experiment_are_judged_again_alone(folder):
+    with answering(429) as url:
+        text = (
+            JUDGED.replace("URL", url)
+            .replace("price: free", "price: free, retries: 0")
+            .replace("NAME", "all\nexperiments: {plain: {set: {}}, other: {set: {}}}")
+        )
+        (folder / "new.yaml").write_text(text + "metrics: [check/contains: {value: Ankara}]\n")
+        (folder / "rows.jsonl").write_text('{"id": "1", "input": "q", "output": "Ankara"}\n')
+        _, text = comment(folder, "new.yaml")
+    for name in ("plain", "other"):
+        assert f"--comment comment.md --experiment {name} --retry-failed`" in text

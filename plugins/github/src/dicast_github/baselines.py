@@ -108,6 +108,8 @@ class BaselinePair:
         if self.document is None:
             if self.refusal not in text:
                 yield f"- Not compared with {code(self.name)}: {code(self.refusal, 1_000)}"
+            elif others := figures.keys() - open_labels(done):
+                yield f"- Not compared {', '.join(map(code, sorted(others)))}: for the same reason"
             return
         labels: dict[str, list[str]] = {}
         for label in figures.keys() - self.answers.keys():

@@ -129,7 +129,10 @@ def _with_comment(file: Path, junit: str | None, options: _Options, comment: Com
     is_interrupted = False
     path, target = str(documents), str(comment.path.absolute())
     texts = {"documents_path": path, "comment_path": target, "pipeline": name, "against": comment.baseline}
-    settings = {**texts, "flags": options.printed_flags()}
+    settings = {
+        **texts,
+        "flags": [flag.replace("${", "$${") for flag in options.printed_flags()],
+    }  # "${" as the user wrote it
     sink = {"github/documents": {"as": "ci-documents", **settings}}
     try:
         code = _on_system(file, junit, options.with_sinks(sink))

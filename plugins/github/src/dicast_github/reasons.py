@@ -257,8 +257,8 @@ def _command(done: Document, file: str) -> str:
     command = next_command(done.get("started", {}), file, done.get("flags", ())).raising(reached_caps(done))
     if not is_judged(done) or not command.is_resumable:
         return command.starting()
-    again = ["--retry-failed"] if done["failures"] and may_pass_again(done) else []
-    return command.resuming(str(done["run_id"]), *again)
+    is_retry = done["failures"] and may_pass_again(done)
+    return (command.retrying if is_retry else command.resuming)(str(done["run_id"]))
 
 
 def _place(done: Document, ledger: Path | None) -> str:
