@@ -121,7 +121,7 @@ def test_model_that_says_nothing_is_paid_for_and_is_no_score(shop, model, empty)
     failed = [event["payload"] for event in shop.events("record.failed")]
     assert {item["retry"]["attempts"] for item in failed} == {3}
     assert {"row", "error", "timestamp"} <= set(failed[0])
-    assert all(item["error"] == "prompt/chat: the model's reply is empty (stop reason 'end_turn')" for item in failed)
+    assert all(item["error"] == "prompt/chat: the model's reply is empty (stop reason 'stop')" for item in failed)
     assert [row["failure"] for row in rows_of(shop)] == ["judge_output_invalid"] * 3
     assert done.json["aggregates"]["stats/score_stats"]["criteria"] == {}
 

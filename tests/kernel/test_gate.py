@@ -83,9 +83,9 @@ def test_two_hundred_wrong_answers_fail_a_gate_that_is_about_them(gate, expected
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (0.6500001, "the pass rate of metrics is 0.65, below min_pass_rate 0.6500001"),
-        (0.7, "the pass rate of metrics is 0.65, below min_pass_rate 0.7"),
-        (0.6512345, "the pass rate of metrics is 0.65, below min_pass_rate 0.651235"),
+        (0.6500001, "the pass rate of t is 0.65, below min_pass_rate 0.6500001"),
+        (0.7, "the pass rate of t is 0.65, below min_pass_rate 0.7"),
+        (0.6512345, "the pass rate of t is 0.65, below min_pass_rate 0.651235"),
     ],
 )
 def test_a_value_and_its_line_have_as_many_digits_as_make_them_differ(line, reason):

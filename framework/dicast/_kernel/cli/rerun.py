@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from hashlib import blake2b, file_digest
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ...toolkit.files import file_sha256
 from ...toolkit.printable import one_line
 from ...toolkit.terminal import folded
 from ..classes import evolve
@@ -148,11 +149,10 @@ def contents(files: Iterable[Path]) -> Digests:
 
 
 def _digest(path: Path) -> bytes | None:
-    digest = blake2b()
+    digest = sha256()
     try:
         for item in sorted(_inside(path)) if path.is_dir() else [path]:
-            with item.open("rb") as file:
-                digest.update(f"{item}\0{file_digest(file, blake2b).hexdigest()}\0".encode(errors="surrogateescape"))
+            digest.update(f"{item}\0{file_sha256(item)}\0".encode(errors="surrogateescape"))
     except OSError:  # it is missing, or being replaced
         return None
     return digest.digest()
