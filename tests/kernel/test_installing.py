@@ -50,6 +50,16 @@ def test_an_index_is_where_an_extra_comes_from(installed):
     assert how_to_install("openai").endswith("pip install 'dicast[openai]'")
 
 
+def test_in_a_job_of_the_action_an_extra_is_an_input_of_the_action(installed, monkeypatch):
+    installed()
+    monkeypatch.setenv("DICAST_ACTION", "/action")
+    monkeypatch.setenv("DICAST_EXTRAS", "stats, openai")
+    assert how_to_install("notify") == "extras: stats,openai,notify  # in the action's inputs, dicast[notify]"
+    messages = [f"no {name}; {how_to_install(name)}" for name in ("notify", "llm")]
+    wanted = "extras: stats,openai,notify,llm  # in the action's inputs, dicast[notify,llm]"
+    assert with_one_command(messages) == (["no notify", "no llm"], wanted)
+
+
 def test_in_a_clone_that_uv_keeps_uv_adds_it(installed, monkeypatch):
     installed(ROOT, ROOT / ".venv")
     monkeypatch.chdir(ROOT / "docs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,10 +21,14 @@ def how_to_install(*names: str) -> str:
     """Return the command that installs the extras *names* of dicast: ``pip install 'dicast[openai]'``.
 
     If dicast was installed from a clone, the command installs them from the clone: with uv if uv manages the environment, else with pip.
-    The names of the extras then follow as a comment of the shell.
+    The names of the extras then follow as a comment of the shell. In a job of the GitHub action, the text is the action's input.
     """
     pip, listed = installer(), ",".join(names)
     clone = _clone()
+    if clone is None and os.environ.get("DICAST_ACTION"):
+        others = [name.strip() for name in os.environ.get("DICAST_EXTRAS", "").split(",")]
+        wanted = dict.fromkeys([name for name in others if name] + [*names])
+        return f"extras: {','.join(wanted)}  # in the action's inputs, dicast[{listed}]"
     if clone is None:
         return f"{pip} install 'dicast[{listed}]'"
     if Path(sys.prefix) == clone / ".venv" and _metadata("INSTALLER").strip() == "uv":
