@@ -123,3 +123,19 @@ def test_a_path_below_a_misspelled_experiment_is_refused_with_the_nearest_name(f
     assert "no experiment 'stric'; it has plain, strict, other" in text
     assert "did you mean 'strict'?" in text
     assert check(capsys, "experiments.stric={set: {scoring.pass_at: 0.7}}")[0] == 0
+
+
+def test_a_resumed_experiment_keeps_a_setting_of_its_suite_that_it_replaces(folder, capsys):
+    (folder / "rows.jsonl").write_text('{"id": "a", "output": "Ankara"}\n{"id": "b"}\n')
+    setting = ["--set", "scoring.pass_at=0.7"]
+    main(["run", "suite.yaml", *setting, "--json"])
+    run = json.loads(capsys.readouterr().out)["experiments"]["strict"]
+    resume = ["--resume", run["run_id"], "--experiment", "strict", "--retry-failed"]
+    assert main(["run", "suite.yaml", *setting, *resume, "--json"]) != 2, capsys.readouterr()
+
+
+def test_a_run_prints_a_warning_about_a_replaced_setting_once(folder, capsys):
+    main(["run", "suite.yaml", "--set", "scoring.pass_at=0.7"])
+    shown = " ".join(capsys.readouterr().err.split())
+    assert shown.count("warning: --set scoring.pass_at: ") == 1
+    assert "replaces this value, so it has no effect on strict" in shown

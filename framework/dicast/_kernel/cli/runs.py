@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from ...toolkit.terminal import print_lines
+from ...toolkit.terminal import print_lines, print_wrapped
 from ..api.runs import as_source, not_run, run_unless_disabled, switched_off
 from ..pipeline.build import build_pipeline
 from ..pipeline.ledger_path import without_password
+from ..pipeline.lost_overrides import KIND as OVERRIDE_REPLACED
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.slots import ledger_slot
 from ..plan.sections import Budget, Pipeline
@@ -146,7 +147,9 @@ def run(
             filters=_rules(filters),
             shard=shard,
         )
-        read = partial(read_chosen, file, overrides, only, outputs, ledger, experiment)
+        read = partial(
+            read_chosen, file, overrides, only, outputs, ledger, experiment, resumed=request.resume is not None
+        )
         if watch and not switched_off():
             return _watch(file, read, request, outputs, head=head is not None, full=full)
         pipeline = file if switched_off() else read()
@@ -213,11 +216,13 @@ def read_chosen(
     outputs: Outputs,
     ledger: Path | str | None,
     experiment: str | None = None,
+    *,
+    resumed: bool = False,
 ) -> PipelineFile:
     """Return the pipeline *file*, or its *experiment*, for the labels *only*, with the sinks of *outputs*, and the ledger at *ledger* if it is given."""
     pipeline = read_pipeline(file, overrides)
     if experiment is not None:
-        pipeline = pipeline.alone(experiment)
+        pipeline = pipeline.alone(experiment, resumed=resumed)
     outputs.check(pipeline.experiments if pipeline.is_suite else {})
     for sink in outputs.sinks:
         pipeline = pipeline.with_sink(sink, "--out")
@@ -258,8 +263,17 @@ def _run_suite(
     if as_json:
         print_json(suite_json(suite))
     else:
+        _print_replaced(suite_json(suite))
         print_lines(suite_parts(suite, full=full))
     return outputs.write(suite_json(suite), suite.exit_code)
+
+
+def _print_replaced(suite: Mapping[str, Any]) -> None:
+    """Print each warning about a value of ``--set`` that experiments of the *suite* replace once."""
+    warnings = (warning for document in suite["experiments"].values() for warning in document.get("warnings", ()))
+    texts = [warning["message"] for warning in warnings if warning["kind"] == OVERRIDE_REPLACED]
+    for text in dict.fromkeys(texts):
+        print_wrapped(f"warning: {text}", err=True)
 
 
 def run_and_print(

@@ -78,7 +78,7 @@ class PipelineFile:
     """A pipeline file that was read once: *root* has its includes and the overrides, *experiments* are a suite's experiments.
 
     *problems* are the problems of reading; :meth:`document` raises them. *only* are the labels to judge; all if empty. *chosen* is the
-    experiment that runs alone.
+    experiment that runs alone; *resumed* whether it goes on with its run of a suite.
     """
 
     start: Place
@@ -88,19 +88,21 @@ class PipelineFile:
     problems: tuple[Problem, ...]
     only: tuple[str, ...] = ()
     chosen: str | None = None
+    resumed: bool = False
 
     @property
     def is_suite(self) -> bool:
         """Whether several experiments run."""
         return bool(self.experiments) and self.chosen is None
 
-    def alone(self, experiment: str) -> PipelineFile:
+    def alone(self, experiment: str, *, resumed: bool = False) -> PipelineFile:
         """Return the pipeline of one *experiment*.
 
+        :param resumed: it goes on with a run, whose suite may have had a ``--set`` for other experiments.
         :raises ConfigError: if the file has no experiment of that name.
         """
         if experiment in self.experiments or self.problems:
-            return evolve(self, chosen=experiment)
+            return evolve(self, chosen=experiment, resumed=resumed)
         names, near = ", ".join(self.experiments), nearest(experiment, self.experiments)
         known = f"the experiments are {names}" if names else "it has no section experiments"
         hint = "" if near is None else f", did you mean {near!r}?"
@@ -157,7 +159,7 @@ class PipelineFile:
                 path[-1]: str(reader.data(Node(text, root.find(path).place), path)) for path, text in texts.items()
             }
             reader = evolve(reader, environ={**self.environ, **variables}, variables=variables)
-            judged = suite if self.chosen is None else {experiment: suite[experiment]}
+            judged = suite if self.chosen is None or self.resumed else {experiment: suite[experiment]}
             faults, notes = check_overrides(root, judged, experiment)
             reader.problems += faults
             root = suite[experiment].apply_to(root, reader.problems)
