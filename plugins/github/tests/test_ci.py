@@ -297,13 +297,13 @@ def test_a_resumed_suite_writes_the_reports_of_all_experiments(folder, first):
 @pytest.mark.slow
 def test_a_killed_run_leaves_the_number_of_judged_subjects_and_the_command_that_resumes_it(folder):
     """The command of the task kills the process that runs the pipeline, at the third row and after the comment was written."""
-    script = 'case "$row" in *third*) sleep 3; kill -KILL $PPID;; esac;'
+    script = 'case "$row" in *third*) sleep 6; kill -KILL $PPID;; esac;'
     write_slow(folder, "killed.yaml", script)
     assert ci_process(folder, "killed.yaml", "--comment", "c.md").returncode == -9
     text = (folder / "c.md").read_text("utf-8")
     assert "### dicast: `killed.yaml`: ended without a result" in text
     assert "nothing was judged" not in text
-    assert re.search(r"- judged before the end: at least \d subjects?, spent nothing; run `\w+`", text)
+    assert re.search(r"- judged before the end: at least 2 subjects, spent nothing; run `\w+`", text)
     assert re.search(
         r"- next: `dicast ci killed.yaml --resume \w+ [^`]*--comment [\w./]+` with the ledger of this", text
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +61,12 @@ class Progress:
     def __init__(self, path: Path, name: str, run: RunContext, flags: Sequence[str] = ()) -> None:
         self._path, self._name, self._run, self._flags = path, name, run, flags
         self._started: Mapping[str, Any] = {}
-        self._subjects, self._last_key, self._last_time = 0, ("", ""), 0.0
+        self._subjects, self._last_key, self._last_time, self._is_current = 0, ("", ""), 0.0, False
         self._cost = {"usd": Cost("0"), "msat": Cost("0", "msat")}
 
     def read(self, events: Sequence[Event]) -> None:
         """Count the subjects and the cost in *events*, and write the comment if it is older than :data:`SECONDS`."""
+        self._is_current = False
         for event in events:
             key = str(event.subject_kind), str(event.subject_id)
             if event.type == _STARTED:
@@ -84,7 +86,14 @@ class Progress:
         state = f"judged before the end: at least {self._subjects:,} subjects, spent {cost}; run {code(run.run_id)}"
         place = "" if run.ledger_path is None else ledger_place(run.ledger_path)
         write_progress(self._path, self._name, [state, f"next: {code(command)}{place}"])
-        self._last_time = time.monotonic()
+        self._last_time, self._is_current = time.monotonic(), True
+
+    async def follow(self) -> None:
+        """Write the comment every :data:`SECONDS` if it is not current: the last events may be followed by none for a long time."""
+        while True:
+            await asyncio.sleep(SECONDS)
+            if not self._is_current:
+                self.write()
 
 
 @attrs.frozen
@@ -122,9 +131,22 @@ class Documents:
         if self.comment_path is not None:
             progress = Progress(output_path(run.base, self.comment_path, None), self.pipeline, run, self.flags)
             progress.write()
-        yield DocumentsFile(
-            path, None if run.ledger_path is None else str(run.ledger_path), str(run.base), progress, self.flags
-        )
+        ledger = None if run.ledger_path is None else str(run.ledger_path)
+        async with _following(progress):
+            yield DocumentsFile(path, ledger, str(run.base), progress, self.flags)
+
+
+@asynccontextmanager
+async def _following(progress: Progress | None) -> AsyncIterator[None]:
+    """Keep the comment of *progress* current during the block."""
+    task = None if progress is None else asyncio.ensure_future(progress.follow())
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
 
 class DocumentsFile:
