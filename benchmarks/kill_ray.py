@@ -88,7 +88,7 @@ class RayPlace(FolderPlace):
         return events_at(self._segments("segments/ledger"))
 
     def kill(self, victim: str, drawn: random.Random) -> bool:
-        """Kill the process of a task, or all processes of the second node. A stopped task is the one that is killed."""
+        """Kill the process of a task, or all processes of the second node. If a task waits at its stop, kill that task."""
         if victim == "node":
             self._ask(kill=_NODE)
             return True

@@ -239,7 +239,7 @@ _ON_FIRST_USE = {
     "subjects": "api.subjects",
     "weakest": "values",
 }
-"""Modules of the kernel by their names, each imported when a name is first used: a process imports what it needs, and sets up its garbage collector before."""
+"""The kernel's module of each name, imported on the first use of the name. A process imports only the modules that it needs."""
 
 __all__ = [
     "ALL_METRICS",

@@ -1,4 +1,4 @@
-"""Records and passes of a run from its shared judgments are those of a reading of its events."""
+"""Records and passes of a run from its shared judgments equal a reading of its events."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ RESET = struct.pack("ii", 1, 0)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Passes requests on to the server of S3. The first of the server's *moments* says when the connection of a request ends."""
+    """Passes requests on to the server of S3. The first of the server's *moments* is the point at which the connection of a request ends."""
 
     protocol_version = "HTTP/1.1"
 

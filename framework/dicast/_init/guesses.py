@@ -237,7 +237,7 @@ def _by_names(guesses: Guesses) -> None:
 
 
 def _key(guesses: Guesses) -> tuple[str | None, str]:
-    """Return the first column if its values are unique and short, and its name or its values are those of a key; and the reason."""
+    """Return the first column and the reason, if its values are unique and short, and its name or its values look like a key."""
     name = next((name for name in guesses.columns if name not in KEPT), None)  # the sample has these before the others
     if name is not None and name in guesses.rest and _fits("id", column := guesses.columns[name]):
         if _plain(name) in _KEYS and column.length <= SHORT and not column.prose:

@@ -38,8 +38,8 @@ RUN_STARTED = "run.started"
 :param rollouts?: the number of outputs that the task makes for each subject, if it is not 1.
 :param limit: the largest number of subjects to read, or null.
 :param filter?: the rules that select the subjects, as the user wrote them after ``--filter``.
-:param selected?: the subjects that ``--filter failing`` selected when the run started, ``{RULE: {KIND: [ID]}}``. A resumed run keeps them, whatever the other
-    run has become since. Older versions did not record them.
+:param selected?: the subjects that ``--filter failing`` selected when the run started, ``{RULE: {KIND: [ID]}}``. A resumed run keeps them,
+    even if the other run has changed since. Older versions did not record them.
 :param set?: the values of ``--set``, for the command that resumes the run. A setting is its path alone if its value is a secret or an
     address with a user, and always in a ledger with ``content: digest``.
 :param only?: the values of ``--only``.

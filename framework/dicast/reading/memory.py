@@ -1,4 +1,4 @@
-"""Memory for columns of very many rows, of which the system gives large pages: small pages take as long as reading the rows."""
+"""Memory for columns of very many rows, in large pages of the system. Page faults of small pages take as long as reading the rows."""
 
 from __future__ import annotations
 

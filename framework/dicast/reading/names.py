@@ -59,9 +59,9 @@ class Names:
             self.hashes += hashes
 
     def start_of_block(self, first: int, size: int, texts: Callable[[], bytes], hashes: bytes) -> int:
-        """Return the number of the first name of the block from event *first*. Its names are added if they are not those that it had before.
+        """Return the number of the first name of the block from event *first*. Its names are added if the block is new, or has other names now.
 
-        The other arguments are those of :meth:`add_block`.
+        The other arguments are as in :meth:`add_block`.
         """
         with self._lock:
             start = self._starts_by_event.get(first)

@@ -260,7 +260,7 @@ def test_a_window_without_an_excluded_line_copies_nothing(path, opened, least):
 
 
 class OneTable:
-    """Stored columns of a block with the table *activity*: its places, the numbers of its facts, and those of its names."""
+    """Stored columns of a block with the table *activity*: its places, the numbers of its facts, and the numbers of its names."""
 
     def __init__(self, facts, names, rows):
         texts = [f"name {number}" for number in range(names)]

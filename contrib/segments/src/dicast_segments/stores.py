@@ -170,7 +170,7 @@ def _sync(folder: Path) -> None:
 
 
 class BucketStore:
-    """Objects in a bucket, below a prefix: ``s3://BUCKET/PREFIX``. Credentials and the region are those of the environment.
+    """Objects in a bucket, below a prefix: ``s3://BUCKET/PREFIX``. Credentials and the region come from the environment.
 
     A request without an answer is repeated. It may have been carried out: only :meth:`put` has another result then, which its docstring has.
     """

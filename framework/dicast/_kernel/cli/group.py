@@ -140,7 +140,7 @@ def dicast() -> None:
 
 
 def run_arguments(arguments: Sequence[str] | None) -> int:
-    """Run the command line; return the exit code. Without *arguments* they are those of the process, which ends soon after."""
+    """Run the command line; return the exit code. Without *arguments*, run the process's own arguments and end the process soon after."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with printable_output(plain="--plain" in argv):

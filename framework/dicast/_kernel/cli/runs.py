@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from ...toolkit.terminal import print_lines, print_wrapped
+from ...toolkit.terminal import print_lines
 from ..api.runs import as_source, not_run, run_unless_disabled, switched_off
 from ..pipeline.build import build_pipeline
 from ..pipeline.ledger_path import without_password
-from ..pipeline.lost_overrides import KIND as OVERRIDE_REPLACED
 from ..pipeline.read import PipelineFile, read_pipeline
 from ..pipeline.slots import ledger_slot
 from ..plan.sections import Budget, Pipeline
@@ -263,17 +262,8 @@ def _run_suite(
     if as_json:
         print_json(suite_json(suite))
     else:
-        _print_replaced(suite_json(suite))
-        print_lines(suite_parts(suite, full=full))
+        print_lines(suite_parts(suite, full=full, reported=progress.notices))
     return outputs.write(suite_json(suite), suite.exit_code)
-
-
-def _print_replaced(suite: Mapping[str, Any]) -> None:
-    """Print each warning about a value of ``--set`` that experiments of the *suite* replace once."""
-    warnings = (warning for document in suite["experiments"].values() for warning in document.get("warnings", ()))
-    texts = [warning["message"] for warning in warnings if warning["kind"] == OVERRIDE_REPLACED]
-    for text in dict.fromkeys(texts):
-        print_wrapped(f"warning: {text}", err=True)
 
 
 def run_and_print(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -46,8 +46,11 @@ def suite_json(suite: Suite) -> dict[str, Any]:
     return {**done, "error": {"kind": kind, "message": str(suite.error), "errors": problems_json(suite.error)}}
 
 
-def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
-    """Yield a table of all experiments, and the summary of each experiment; with *full*, every figure of each experiment."""
+def suite_parts(suite: Suite, *, full: bool = False, reported: Collection[str] = ()) -> Iterator[Part]:
+    """Yield a table of all experiments, and the summary of each experiment; with *full*, every figure of each experiment.
+
+    :param reported: as in :func:`screen_parts`.
+    """
     documents = {name: outcome.document for name, outcome in suite.outcomes.items()}
     yield from _table_parts(suite, documents, full=full)
     rows = max(_LEAST_ROWS, (ROWS - _TABLE_ROWS) // max(1, len(documents)) - 1)
@@ -58,7 +61,9 @@ def suite_parts(suite: Suite, *, full: bool = False) -> Iterator[Part]:
         if full:
             yield from run_parts(done, suite.command, resumes=resumes)
         else:
-            yield from screen_parts(done, suite.command, rows=rows, is_in_suite=True, resumes=resumes)
+            yield from screen_parts(
+                done, suite.command, rows=rows, reported=reported, is_in_suite=True, resumes=resumes
+            )
     if not full and documents:
         yield from _next_lines(suite, documents)
     if suite.error is not None:

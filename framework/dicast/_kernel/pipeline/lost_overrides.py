@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from ..classes import frozen
 from ..values.errors import ConfigError, Problem
-from .overrides import FLAG, override_form, put
-from .suite_file import SECTION, Experiment
+from .overrides import FLAG, SUITE, override_form, put
+from .suite_file import Experiment
 from .yaml_nodes import Address, Node, dotted, to_data
 
 KIND = "override_replaced"
@@ -44,7 +44,7 @@ def lost_overrides(root: Node, experiment: Experiment) -> Iterator[LostOverride]
         start = _address(changed, node)
         for address, value in _overrides(root.find(start), start) if _has(root, start) else ():
             if not _has(changed, address) or to_data(changed.find(address)) != to_data(value):
-                form = _form(root, (SECTION, experiment.name, "set", path, *map(str, address[len(start) :])), value)
+                form = _form(root, (SUITE, experiment.name, "set", path, *map(str, address[len(start) :])), value)
                 yield LostOverride(address, path, form)
 
 
@@ -97,7 +97,7 @@ def check_overrides(
     for lost in lost_overrides(root, judged[experiment]):
         losses = {name: _lost_at(root, item, lost.address) for name, item in judged.items()}
         replaced = {name: loss for name, loss in losses.items() if loss is not None}
-        names = ", ".join(dotted((SECTION, name, "set", loss.change)) for name, loss in replaced.items())
+        names = ", ".join(dotted((SUITE, name, "set", loss.change)) for name, loss in replaced.items())
         forms = [loss.form for loss in replaced.values() if loss.form is not None][:_MOST]
         fix = f"write {' '.join(forms)}" if forms else f"change {names} in the file"
         message = f"{names} replace{'s' * (len(replaced) == 1)} this value"

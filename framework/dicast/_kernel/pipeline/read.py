@@ -17,8 +17,8 @@ from ..values.errors import ConfigError, Problem
 from ..values.names import nearest
 from ..values.paths import descriptor
 from .lost_overrides import check_overrides
-from .overrides import ANOTHER, apply, put
-from .suite_file import SECTION, Experiment, experiments
+from .overrides import ANOTHER, SUITE, apply, put
+from .suite_file import Experiment, experiments
 from .yaml_nodes import Address, Node, Place, dotted, from_data, kind, merge
 
 __all__ = ["Document", "PipelineFile", "Place", "Source", "dotted", "read_document", "read_pipeline"]
@@ -78,7 +78,7 @@ class PipelineFile:
     """A pipeline file that was read once: *root* has its includes and the overrides, *experiments* are a suite's experiments.
 
     *problems* are the problems of reading; :meth:`document` raises them. *only* are the labels to judge; all if empty. *chosen* is the
-    experiment that runs alone; *resumed* whether it goes on with its run of a suite.
+    experiment that runs alone; *resumed* is true if it continues its run of a suite.
     """
 
     start: Place
@@ -98,7 +98,7 @@ class PipelineFile:
     def alone(self, experiment: str, *, resumed: bool = False) -> PipelineFile:
         """Return the pipeline of one *experiment*.
 
-        :param resumed: it goes on with a run, whose suite may have had a ``--set`` for other experiments.
+        :param resumed: True if the experiment continues its run. The suite of the run may have had a ``--set`` for other experiments.
         :raises ConfigError: if the file has no experiment of that name.
         """
         if experiment in self.experiments or self.problems:
@@ -153,7 +153,7 @@ class PipelineFile:
         notes: Sequence[tuple[str, str]] = ()
         experiment = self.chosen if experiment is None else experiment
         if experiment is not None and experiment in suite:
-            at = (SECTION, experiment, "variables")
+            at = (SUITE, experiment, "variables")
             texts = {(*at, name): text for name, text in suite[experiment].variables.items()}
             variables = {
                 path[-1]: str(reader.data(Node(text, root.find(path).place), path)) for path, text in texts.items()
@@ -165,7 +165,7 @@ class PipelineFile:
             root = suite[experiment].apply_to(root, reader.problems)
         elif suite:
             message = f"this is a suite of {len(suite)} experiments ({', '.join(suite)}), but a single pipeline is needed here; dicast run runs suites"
-            raise ConfigError(root.find((SECTION,)).place.problem(message, (SECTION,)))
+            raise ConfigError(root.find((SUITE,)).place.problem(message, (SUITE,)))
         varied = tuple(path for item in suite.values() for path in item.changes)
         is_complete = not reader.problems
         data = cast("dict[str, object]", reader.data(root))  # open returns a mapping, and overrides are below it
@@ -202,9 +202,9 @@ def read_pipeline(
 def assembled_file(
     start: Place, root: Node, environ: Mapping[str, str], problems: Sequence[Problem] = ()
 ) -> PipelineFile:
-    """Return the pipeline file that begins at *start*, from its complete *root*; *problems* are those of reading."""
+    """Return the pipeline file that begins at *start*, from its complete *root*; *problems* are the problems of reading."""
     faults = [*problems]
-    section = root.value.get(SECTION) if isinstance(root.value, dict) else None
+    section = root.value.get(SUITE) if isinstance(root.value, dict) else None
     suite = {} if section is None else experiments(root, section, faults)
     return PipelineFile(start, root, suite, environ, tuple(faults))
 

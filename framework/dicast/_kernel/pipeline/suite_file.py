@@ -11,7 +11,6 @@ from ..values.names import nearest
 from .overrides import SUITE, put
 from .yaml_nodes import Node, dotted, kind
 
-SECTION = SUITE
 KEYS = ("variables", "set")
 NAME_VARIABLE = "experiment"
 """Variable with the experiment's name."""
@@ -32,12 +31,12 @@ class Experiment:
     def apply_to(self, root: Node, problems: list[Problem]) -> Node:
         """Return the pipeline of this experiment of the suite *root*; errors are added to *problems*."""
         assert isinstance(root.value, dict)  # a pipeline is a mapping
-        root = evolve(root, value={key: node for key, node in root.value.items() if key != SECTION})
+        root = evolve(root, value={key: node for key, node in root.value.items() if key != SUITE})
         for path, node in self.changes.items():
             try:
                 root = put(root, path, node)
             except ConfigError as error:
-                at = (SECTION, self.name, "set", path)
+                at = (SUITE, self.name, "set", path)
                 problems += [node.place.problem(problem.message, at, path, problem.hint) for problem in error.problems]
         return root
 
@@ -46,14 +45,14 @@ def experiments(root: Node, section: Node, problems: list[Problem]) -> dict[str,
     """Return the experiments in *section* of the suite *root*; errors are added to *problems*."""
     if not isinstance(section.value, dict) or not section.value:
         message = f"experiments is a mapping of names to {{variables: {{}}, set: {{}}}}, not {kind(section.value)}"
-        problems.append(section.place.problem(message, (SECTION,)))
+        problems.append(section.place.problem(message, (SUITE,)))
         return {}
     used = {name for text in root.texts() for name in _USED.findall(text)}
     return {name: _experiment(name, node, used, problems) for name, node in section.value.items()}
 
 
 def _experiment(name: str, node: Node, used: Collection[str], problems: list[Problem]) -> Experiment:
-    at = (SECTION, name)
+    at = (SUITE, name)
     if not _NAME.fullmatch(name):
         message = f"the name {name!r} of an experiment may contain only letters, digits, '_', '-' and '.'"
         problems.append((node.key or node.place).problem(message, at, name))

@@ -43,7 +43,7 @@ def section_changes(section: str, before: Mapping[str, str] | None, after: Mappi
 
 
 def _identity(value: str | None) -> str | None:
-    """Return what two recorded values of an equal option have in common: the digest of a text."""
+    """Return the common form of two recorded values of an equal option: the digest of a text."""
     if value is None:
         return None
     if value.startswith('"'):

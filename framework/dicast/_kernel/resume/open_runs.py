@@ -128,7 +128,7 @@ def resume_command(started: Mapping[str, Any], run_id: str, ledger: Ledger | Non
 
     :param ledger: the ledger of the run, which the command names unless it is the default ledger.
     """
-    if ledger is not None and _is_open_merge(ledger, started, run_id):
+    if ledger is not None and is_open_merge(ledger, started, run_id):
         return _merge_command(started, ledger)
     command = command_of(started, *_ledger_words(ledger))
     return None if command is None or not command.is_resumable else command.resuming(run_id)
@@ -236,12 +236,8 @@ def find_live(ledger: Ledger, origin: Origin, setup: Mapping[str, str]) -> Earli
     return None
 
 
-def is_open_merge(ledger: Ledger, started: Event) -> bool:
-    """Return True if the run with the ``run.started`` event *started* is a merge of shards that its process did not end."""
-    return _is_open_merge(ledger, started.payload, started.run_id)
-
-
-def _is_open_merge(ledger: Ledger, started: Mapping[str, Any], run_id: str) -> bool:
+def is_open_merge(ledger: Ledger, started: Mapping[str, Any], run_id: str) -> bool:
+    """Return True if the run *run_id* with the payload *started* of its ``run.started`` is a merge of shards that its process did not end."""
     ends = Query(run_id, (events.RUN_STOPPED, events.RUN_COMPLETED), limit=1)
     return bool(started.get("shards")) and not any(True for _ in ledger.read(ends))
 
@@ -260,7 +256,7 @@ def refuse_open_merge(ledger: Ledger, run: EarlierRun) -> None:
 
     :raises ConfigError: with the command that continues the merge.
     """
-    if is_open_merge(ledger, run.entry.event):
+    if is_open_merge(ledger, run.payload, run.run_id):
         command = _merge_command(run.payload, ledger)
         raise ConfigError(f"run {run.run_id} is a merge of shards that did not end; continue it: {command}")
 

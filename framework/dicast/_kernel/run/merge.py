@@ -174,7 +174,7 @@ def _earlier_merge(ledger: Ledger, shards: ShardSet) -> EarlierRun | None:
     for entry in () if problems else started_runs(ledger.read, tools=True):
         payload: Any = entry.event.payload
         merged = {shard["run_id"] for shard in payload.get("shards") or ()}
-        if merged == runs and is_open_merge(ledger, entry.event):
+        if merged == runs and is_open_merge(ledger, payload, entry.event.run_id):
             earlier = EarlierRun(entry, finished=False)
         elif not runs.isdisjoint(merged):
             problems.append(Problem(f"run {entry.event.run_id} of the ledger is a merge of these shards; {advice}"))
@@ -243,7 +243,7 @@ class MergeSteps(RunSteps):
         return started | {"outputs": [output(slot, pipeline.base) for slot in pipeline.sinks], "shards": merged}
 
     async def _record_subject(self, stream: Stream, subject: SubjectEvents, count: int = 0) -> None:
-        """Record the events of one subject, of which the ledger has the first *count*; verdicts that a later try replaced are recorded, but not counted."""
+        """Record the events of one subject. The ledger already has the first *count* events. Replaced verdicts are recorded, but not counted."""
         if not subject.superseded and not count:
             for record in subject.records:
                 if isinstance(record, JudgedRow):

@@ -21,7 +21,7 @@ _MEMBERS = ("version", "tier", "weight", "on", "range", "on_failure")
 """Members of a slot that can change a score."""
 
 _PACE = ("timeout", "retries", "requests_per_minute", "tokens_per_minute")
-"""Options that a resumed run may change if they change no score. A price is none of them, because the cost of a run has one price."""
+"""Options that a resumed run may change if they change no score. A price may not change: the cost of a run has one price."""
 
 
 def option_texts(pipeline: Pipeline, *, keeps_content: bool) -> dict[str, dict[str, dict[str, str]]]:

@@ -15,6 +15,7 @@ from ..classes import evolve
 from ..contract.protocols import Ledger, Source
 from ..events import BATCH_EVENTS, RUN_COMPLETED, RUN_STARTED, RUN_STOPPED, SINKS_ADDED, SOURCE_POSITION
 from ..leases.hold_lease import live_run_check
+from ..pipeline.lost_overrides import KIND as OVERRIDE_REPLACED
 from ..pipeline.slots import ledger_slot
 from ..plan.clauses import Gate
 from ..plan.secret_mask import SecretMask
@@ -114,8 +115,7 @@ class RunSteps:
         try:
             source = self._source = await self._open_source(parts)
             data = await checked_data(source, self._source_name(), self.pipeline) | self._filter_digest
-            if self.pipeline.task is not None:
-                await self._warn_of_blanks(source)
+            await self._warn(source)
             counts = (getattr(source, "total", None), self._limit())
             self.report.expected = min((count for count in counts if count is not None), default=None)
             self._kinds, self._ordered = tuple(getattr(source, "kinds", ())), getattr(source, "ordered", True)
@@ -205,14 +205,17 @@ class RunSteps:
         self._passing.add(passing)
         passing.add_done_callback(self._passing.discard)
 
-    async def _warn_of_blanks(self, source: Source) -> None:
-        """Report blank texts in the prompt of the task before its first call."""
-        from ..source.blank_columns import blank_columns  # only tasks have a prompt
+    async def _warn(self, source: Source) -> None:
+        """Report replaced values of ``--set``, and blank texts in the prompt of the task, before the first call."""
+        messages = [text for kind, text in self.pipeline.notes if kind == OVERRIDE_REPLACED]
+        if self.pipeline.task is not None:
+            from ..source.blank_columns import blank_columns  # only tasks have a prompt
 
-        self._blank = await blank_columns(source, self._source_name(), self.pipeline, self._limit())
-        self.report.notices += [warning["message"] for warning in self._blank]
-        if self._blank and self.request.progress is not None:
-            self.request.progress(self.report)
+            self._blank = await blank_columns(source, self._source_name(), self.pipeline, self._limit())
+            messages += [warning["message"] for warning in self._blank]
+        self.report.notices += messages
+        if messages and (progress := self.request.progress):
+            progress(self.report)
 
     async def _open_source(self, parts: ComponentStack) -> Source:
         slot = self.pipeline.source
@@ -347,16 +350,8 @@ class RunSteps:
         pipeline = pipeline if self._shard is None else evolve(pipeline, gate=Gate())  # the merge decides
         is_over = stopped is None or stopped["reason"] == EARLY_STOP
         if stopped is None or stopped["reason"] != "ledger_failed":
-            concluded = conclude(
-                self._observers,
-                stream,
-                self.report,
-                self.ledger,
-                pipeline,
-                self.baseline,
-                self._mask,
-                is_complete=is_over,
-            )
+            of_run = self._observers, stream, self.report, self.ledger, pipeline, self.baseline, self._mask
+            concluded = conclude(*of_run, is_complete=is_over)
             stopped = stopped_after(stopped, stream.commit)
         await stream.pass_on()
         report = resume.settled_report(self.report, self.ledger)

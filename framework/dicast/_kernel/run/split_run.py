@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from ..asking.earlier_units import EarlierUnits
@@ -44,7 +43,6 @@ class SplitSteps(MergeSteps):
     _shards: ShardSet | None = None  # type: ignore[assignment]  # unknown until the shards have ended
     _is_whole = False
     _spool_of_run: EarlierUnits | None = None
-    _committed: Mapping[int, Any] = MappingProxyType({})
 
     async def carry_out(self, parts: ComponentStack) -> RunOutcome:
         """Have the shards judged, and conclude the run; then remove its segments from the default folder."""
@@ -128,24 +126,26 @@ class SplitSteps(MergeSteps):
         async with segments.opened() as records:
             numbers = open_numbers(records, segments.of)
         budget = self.pipeline.budget
+        committed: Mapping[int, Any] = {}
         allotment = Allotment() if self.earlier is None else Allotment.left_open(self.ledger, stream.run_id, budget)
         if numbers and not self.stop:
             if not allotment.ids and any(call.estimate is not None for call in plan.calls.values()):
                 allotment = await Allotment.take(stream, self.clock, budget)
-            await self._run_shards(stream, segments, numbers, allotment)
+            committed = await self._run_shards(stream, segments, numbers, allotment)
             await segments.wait_for_workers()
-        async with segments.opened(self._committed) as records:
+        async with segments.opened(committed) as records:
             await self._merge(stream, segments, records, allotment)
 
     async def _run_shards(
         self, stream: Stream, segments: Segments, numbers: Sequence[int], allotment: Allotment
-    ) -> None:
-        """Have the shards with *numbers* judged by the executor."""
+    ) -> dict[int, Any]:
+        """Have the shards with *numbers* judged by the executor; return the heads of the committed shards, by number."""
+        committed = dict[int, Any]()
         references = {number: self._reference(segments, number, allotment) for number in numbers}
         shards = Shards(segments.of, str(references[numbers[0]]["digest"]), references)
 
         def record(segment: Mapping[str, Any]) -> None:
-            self._committed = {**self._committed, segment["number"]: segment["head"]}
+            committed[segment["number"]] = segment["head"]
             stream.emit([stream.event(SHARD_COMMITTED, segment)])
             stream.commit()
 
@@ -165,6 +165,7 @@ class SplitSteps(MergeSteps):
             raise
         except Exception as error:  # the border to a plugin's code
             raise PluginError(f"{name}: {describe_error(error, type(executor).__module__)}") from error
+        return committed
 
     def _reference(self, segments: Segments, number: int, allotment: Allotment) -> dict[str, Any]:
         started, amounts = self.report.started, allotment.amounts

@@ -248,7 +248,7 @@ def resolved(
     failing: Callable[[str | None], Collection[SubjectKey]],
     recorded: Mapping[str, Mapping[str, Sequence[str]]],
 ) -> tuple[Filter, ...]:
-    """Return *rules* with the subjects of each :class:`Failing`: the *recorded* subjects of a resumed run, else those that *failing* returns for the name of a run."""
+    """Return *rules* with the subjects of each :class:`Failing`: *recorded* by a resumed run, else returned by *failing* for the name of a run."""
 
     def keys(rule: Failing) -> Collection[SubjectKey]:
         kinds = recorded.get(rule.text)

@@ -146,7 +146,7 @@ def _numbered_together(
     is_odd = (
         min(local.min(), facts.min(), numbers.min()) < 0
         or (facts >= np.repeat(counts, sizes)).any()
-        or int(numbers.max()) + starts[-1] >= 2**31
+        or int(numbers.max()) + max(starts) >= 2**31
     )
     seqs += local
     if is_odd or seqs.min() < 0:

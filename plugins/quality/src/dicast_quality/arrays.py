@@ -1,4 +1,4 @@
-"""Statistics of columns of numpy, equal to those of rows."""
+"""Statistics of numpy columns. They equal the statistics of the rows."""
 
 from __future__ import annotations
 
