@@ -274,14 +274,6 @@ def test_readmes_leave_options_to_the_reference(readme):
         assert os.path.relpath(page, readme.parent) in readme.read_text(encoding="utf-8").splitlines()[-1]
 
 
-@pytest.mark.parametrize("readme", READMES, ids=place)
-def test_rows_of_tables_have_the_columns_of_their_header(readme):
-    prose = re.sub(r"^```.*?^```", "", readme.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    for rows in re.findall(r"(?:^\|.*\n)+", prose, re.MULTILINE):
-        bars = [len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()]
-        assert len({*bars}) == 1, rows
-
-
 def anchors(page: Path) -> set[str]:
     """Return the anchors of a page: its headings in the form of GitHub and Python-Markdown."""
     headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)

@@ -27,7 +27,7 @@ from .._kernel.report.label_order import named_labels, ordered_labels
 from .._kernel.report.not_started import not_started
 from .._kernel.report.older import current_document
 from .._kernel.values import ALL_METRICS, ContentDigests
-from .._kernel.values.passes import PassRule, only_metric, shown_label
+from .._kernel.values.passes import PassRule, shown_label
 from .._kernel.values.payloads import metric_values, value_of
 from .._kernel.values.stop_reasons import output_ending
 from .criteria import criteria
@@ -82,7 +82,6 @@ __all__ = [
     "money",
     "named_labels",
     "not_started",
-    "only_metric",
     "ordered_labels",
     "output_ending",
     "pair_passes",

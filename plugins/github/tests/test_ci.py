@@ -370,7 +370,7 @@ def test_a_ledger_that_another_process_locks_is_named_in_the_comment_and_the_tes
 
 
 def test_a_cap_of_the_day_is_of_one_job_if_the_ledger_is_new(folder):
-    note = 'warning: budget.day caps this job alone, because its ledger was empty at the start; see "Costs" in'
+    note = 'warning: budget.day caps this job alone, because its ledger was empty at the start; see "An empty ledger in each job" in'
     day = ["--set", "budget.day=2 usd"]
     options = ([], [*day, "--ledger", "other.db"], [*day, "--ledger", "other.db"])
     outputs = [" ".join(ci(folder, "passes.yaml", *words).stdout.split()) for words in options]

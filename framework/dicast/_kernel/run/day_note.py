@@ -8,7 +8,8 @@ from ..plan.sections import Budget, Pipeline
 from ..values import Query
 
 _NOTE = (
-    'budget.day caps this job alone, because its ledger was empty at the start; see "Costs" in dicast\'s page "In CI"'
+    "budget.day caps this job alone, because its ledger was empty at the start; "
+    'see "An empty ledger in each job" in dicast\'s page "In CI"'
 )
 
 

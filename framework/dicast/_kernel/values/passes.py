@@ -237,5 +237,5 @@ def only_metric(done: Mapping[str, Any]) -> str | None:
 
 
 def shown_label(done: Mapping[str, Any], label: str) -> str:
-    """Return the name of *label* in the document *done* for a reader: for all metrics together :func:`only_metric`, if there is one."""
+    """Return the name of *label* in the document *done* for a reader: all metrics together have the name of the only metric, if both have the same mean and passes."""
     return (only_metric(done) if label == METRICS else None) or label
